@@ -5,13 +5,15 @@ BIN   := bin
 TOOLS := $(GO) tool -modfile=.ci/tools/go.mod
 # The official npm client that the gateway is tested with.
 NPM   := cmd/parley/testdata/openai
+# The official clients of A2A.
+A2A   := cmd/parley/testdata/a2a
 # The accessibility checker of the page's tests, and the packages that the page's vendored code is copied from.
 PAGE  := cmd/parley/testdata/page
 # Where `make run` keeps its data.
 DATA  ?= parley-data
 
 .DEFAULT_GOAL := help
-.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke generate routes fmt lint vet tidy deadcode browser network openai page-tools page-vendor clean
+.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke generate routes fmt lint vet tidy deadcode browser network openai a2a page-tools page-vendor page-types clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -27,15 +29,15 @@ cluster: build ## start three nodes on this machine and say how to play with the
 	@./cmd/parley/cluster.sh
 
 # The longest tests of cmd/parley wait for processes and browsers most of the time: they run beside all others.
-APART := ^Test(Stories|Page|Rolling)
-test: build browser network openai page-tools ## everything that must pass: all tests of all packages, with real processes and a real browser
+APART := ^Test(Stories|Page|Console|Rolling)
+test: build browser network openai a2a page-tools page-types ## everything that must pass: all tests of all packages, with real processes and a real browser
 	@$(MAKE) --no-print-directory -j 2 --output-sync=target test-apart test-rest
 
 .PHONY: test-apart test-rest
 test-apart:
-	$(GO) test -timeout 14m -run '$(APART)' ./cmd/parley
+	$(GO) test -timeout 20m -run '$(APART)' ./cmd/parley
 test-rest:
-	$(GO) test -timeout 14m -skip '$(APART)' ./...
+	$(GO) test -timeout 20m -skip '$(APART)' ./...
 
 check: fmt-check vet lint ## format, vet, lint, and the tests that need no process or browser
 	$(GO) test -short -p 4 -timeout 110s ./...
@@ -43,7 +45,7 @@ check: fmt-check vet lint ## format, vet, lint, and the tests that need no proce
 # The actor engine sets the global logger of gRPC whenever a node starts, unguarded: several nodes in one test process
 # would be reported for nothing else.
 RACE = -race '-gcflags=google.golang.org/grpc/grpclog/...=-race=false -l'
-race: browser network openai page-tools ## all tests under the race detector
+race: browser network openai a2a page-tools ## all tests under the race detector
 	$(GO) test $(RACE) -timeout 40m ./...
 
 SEED ?= 1
@@ -67,17 +69,18 @@ fuzz: ## every fuzz target for FUZZTIME (20s)
 bench: build ## the numbers of bench/RESULTS.md, with their yardsticks (about 10 minutes; leave the machine alone)
 	./bench/results.sh
 
-bench-smoke: build ## every Go benchmark once, and the scenarios of people, money, files and the Client API for some seconds each: they keep running
+bench-smoke: build ## every Go benchmark once, and the scenarios of people, money, files, webhooks and the Client API for some seconds each: they keep running
 	$(GO) test -short -run '^$$' -bench . -benchtime 1x -timeout 10m ./...
 	QUICK=1 ONLY=people ./bench/results.sh
 	QUICK=1 ONLY=client ./bench/results.sh
+	QUICK=1 ONLY=webhooks ./bench/results.sh
 
 generate: ## regenerate protobuf code and golden route and API documents
 	@command -v protoc >/dev/null || (apt-get update -qq && apt-get install -y -qq protobuf-compiler)
 	@mkdir -p $(BIN)
 	$(GO) build -modfile=.ci/tools/go.mod -o $(BIN)/protoc-gen-go google.golang.org/protobuf/cmd/protoc-gen-go
 	cd proto && protoc --plugin=protoc-gen-go=../$(BIN)/protoc-gen-go --go_out=.. --go_opt=module=parley -I. */*.proto
-	$(GO) test ./httpedge/convapi -run Golden -rewrite
+	$(GO) test ./httpedge/convapi ./cmd/parley/node -run Golden -rewrite
 
 routes: build ## print every route with its handler, access and errors
 	@./$(BIN)/parley routes
@@ -110,12 +113,22 @@ openai: ## install Node.js and the npm clients of the OpenAI API for the tests w
 	@command -v node >/dev/null && command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm) >/dev/null
 	@cd $(NPM) && (cmp -s package-lock.json node_modules/.installed || (npm ci --silent && cp package-lock.json node_modules/.installed))
 
+a2a: ## install the npm clients of A2A for the tests with them, where they are missing
+	@command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm) >/dev/null
+	@cd $(A2A) && (cmp -s package-lock.json node_modules/.installed || (npm ci --silent && cp package-lock.json node_modules/.installed))
+
 page-tools: ## install the accessibility checker for the page tests, where it is missing
 	@command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm) >/dev/null
 	@cd $(PAGE) && (cmp -s package-lock.json node_modules/.installed || (npm ci --silent && cp package-lock.json node_modules/.installed))
 
 page-vendor: page-tools ## copy the page's vendored code from the packages that are pinned for it
 	sed '/^\/\/# sourceMappingURL/d' $(PAGE)/node_modules/markdown-it/dist/browser/markdown-it.esm.min.mjs >httpedge/web/page/vendor/markdown-it.mjs
+	sed '/^\/\/# sourceMappingURL/d' $(PAGE)/node_modules/preact/dist/preact.mjs >httpedge/web/page/vendor/preact.mjs
+	sed -e '/^\/\/# sourceMappingURL/d' -e 's|from"preact"|from"./preact.mjs"|' $(PAGE)/node_modules/preact/hooks/dist/hooks.mjs >httpedge/web/page/vendor/preact-hooks.mjs
+	cp $(PAGE)/node_modules/htm/dist/htm.mjs httpedge/web/page/vendor/htm.mjs
+
+page-types: page-tools ## check the types of the console's modules
+	cd $(PAGE) && node_modules/.bin/tsc --project .
 
 clean: ## remove what was built
 	rm -rf $(BIN)

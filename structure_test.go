@@ -82,6 +82,9 @@ func TestRootPackagesHaveADesign(t *testing.T) {
 func TestPackageNames(t *testing.T) {
 	forbidden := []string{"util", "utils", "common", "base", "helpers", "types", "models", "manager", "service", "impl", "misc", "tools"}
 	for _, p := range packages(t) {
+		if p.ImportPath == "parley/httpedge/clientapi/models" {
+			continue // it holds a resource of that name
+		}
 		require.NotContainsf(t, forbidden, p.Name, "%s: name a package for what it holds", p.ImportPath)
 		for _, name := range p.GoFiles {
 			require.NotContainsf(t, forbidden, strings.TrimSuffix(name, ".go"), "%s/%s", p.ImportPath, name)
@@ -89,22 +92,57 @@ func TestPackageNames(t *testing.T) {
 	}
 }
 
-// rulesPackages lists the packages with rules and what all sides share besides actors/core, which is all pure. A new one is added
-// here and to path-except and depguard in .golangci.yml: TestRulesAreListed says so.
-func rulesPackages() []string {
-	return []string{
-		"actors/conversation", "actors/delivery", "actors/idempotency", "actors/machine", "actors/queue", "actors/run", "actors/schema", "actors/task",
-		"cluster/shard",
+// lintConfig is what the tests read of .golangci.yml.
+type lintConfig struct {
+	Linters struct {
+		Settings struct {
+			Depguard struct {
+				Rules map[string]struct {
+					Files []string `yaml:"files"`
+				} `yaml:"rules"`
+			} `yaml:"depguard"`
+		} `yaml:"settings"`
+		Exclusions struct {
+			Rules []struct {
+				PathExcept string `yaml:"path-except"`
+			} `yaml:"rules"`
+		} `yaml:"exclusions"`
+	} `yaml:"linters"`
+}
+
+func readLintConfig(t *testing.T) (config lintConfig) {
+	t.Helper()
+	text, err := os.ReadFile(".golangci.yml")
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(text, &config))
+	return config
+}
+
+// rulesPackages are the packages with rules and what all sides share besides actors/core, which is all pure: those that .golangci.yml
+// keeps from I/O. TestRulesAreListed fails while a package with rules is missing there.
+func (c *lintConfig) rulesPackages() (dirs []string) {
+	for _, pattern := range c.Linters.Settings.Depguard.Rules["pure-no-io"].Files {
+		if dir, is := strings.CutPrefix(pattern, "**/"); is {
+			dirs = append(dirs, strings.TrimSuffix(dir, "/*.go"))
+		}
 	}
+	return dirs
+}
+
+// clockless matches the packages in which .golangci.yml forbids clocks and randomness.
+func (c *lintConfig) clockless(t *testing.T) *regexp.Regexp {
+	t.Helper()
+	for _, rule := range c.Linters.Exclusions.Rules {
+		if rule.PathExcept != "" {
+			return regexp.MustCompile(rule.PathExcept)
+		}
+	}
+	require.Fail(t, "no path-except in .golangci.yml")
+	return nil
 }
 
 // coordinated lists packages that are pure in what they import, but keep the time for workers.
 func coordinated() []string { return []string{"actors/background", "actors/kit"} }
-
-func isPure(path string) bool {
-	dir := strings.TrimPrefix(path, "parley/")
-	return strings.HasPrefix(dir, "actors/core/") || slices.Contains(rulesPackages(), dir) || slices.Contains(coordinated(), dir)
-}
 
 // hasRules reports whether a package implements machine.Machine, by itself or as a table of package kit.
 func hasRules(files []*ast.File) bool {
@@ -126,55 +164,25 @@ func hasRules(files []*ast.File) bool {
 
 // TestRulesAreListed: whatever has rules is held to be pure by TestRulesStayPure and by the linters; nothing is listed that is gone.
 func TestRulesAreListed(t *testing.T) {
-	lint, err := os.ReadFile(".golangci.yml")
-	require.NoError(t, err)
-	var config struct {
-		Linters struct {
-			Settings struct {
-				Depguard struct {
-					Rules map[string]struct {
-						Files []string `yaml:"files"`
-					} `yaml:"rules"`
-				} `yaml:"depguard"`
-			} `yaml:"settings"`
-			Exclusions struct {
-				Rules []struct {
-					PathExcept string `yaml:"path-except"`
-				} `yaml:"rules"`
-			} `yaml:"exclusions"`
-		} `yaml:"linters"`
-	}
-	require.NoError(t, yaml.Unmarshal(lint, &config))
-	at := slices.IndexFunc(config.Linters.Exclusions.Rules, func(rule struct {
-		PathExcept string `yaml:"path-except"`
-	},
-	) bool {
-		return rule.PathExcept != ""
-	})
-	require.GreaterOrEqual(t, at, 0)
-	clockless, err := regexp.Compile(config.Linters.Exclusions.Rules[at].PathExcept)
-	require.NoError(t, err)
-	guarded := config.Linters.Settings.Depguard.Rules["pure-no-io"].Files
-
+	config := readLintConfig(t)
+	rules, clockless := config.rulesPackages(), config.clockless(t)
+	require.NotEmpty(t, rules)
 	packages := map[string][]*ast.File{}
 	for path, file := range sources(t, false) {
 		packages[filepath.ToSlash(filepath.Dir(path))] = append(packages[filepath.ToSlash(filepath.Dir(path))], file)
 	}
 	for dir, files := range packages {
 		if hasRules(files) && !slices.Contains(coordinated(), dir) && dir != "actors/machine/machinetest" {
-			require.Containsf(t, rulesPackages(), dir, "%s has rules: list it in rulesPackages", dir)
+			require.Containsf(t, rules, dir, "%s has rules: list it in pure-no-io of .golangci.yml", dir)
 		}
-		if strings.HasPrefix(dir, "actors/core/") || slices.Contains(rulesPackages(), dir) {
+		if strings.HasPrefix(dir, "actors/core/") || slices.Contains(rules, dir) {
 			require.Truef(t, clockless.MatchString(dir+"/x.go"), "%s is missing in path-except of .golangci.yml", dir)
 		}
 	}
-	for _, dir := range slices.Concat(rulesPackages(), coordinated()) {
+	for _, dir := range slices.Concat(rules, coordinated()) {
 		require.NotEmptyf(t, packages[dir], "%s is listed, but gone", dir)
 	}
-	for _, dir := range rulesPackages() {
-		require.Containsf(t, guarded, "**/"+dir+"/*.go", "%s is missing in pure-no-io of .golangci.yml", dir)
-	}
-	for _, pattern := range slices.Concat(guarded, config.Linters.Settings.Depguard.Rules["pure-machines"].Files) {
+	for _, pattern := range config.Linters.Settings.Depguard.Rules["pure-machines"].Files {
 		if dir, is := strings.CutPrefix(pattern, "**/"); is {
 			dir, _, _ = strings.Cut(dir, "/*")
 			require.DirExistsf(t, dir, "%s in .golangci.yml names nothing", pattern)
@@ -192,10 +200,13 @@ func TestRulesAreListed(t *testing.T) {
 
 // TestRulesStayPure looks at what a pure package brings in by itself and through others.
 func TestRulesStayPure(t *testing.T) {
+	config := readLintConfig(t)
+	pure := slices.Concat(config.rulesPackages(), coordinated())
 	engines := []string{"asynkron/protoactor-go", "cockroachdb/pebble", "valyala/fasthttp", "net/http", "os/exec", "go.etcd.io/raft", "log/slog"}
 	seen := 0
 	for _, p := range packages(t) {
-		if !isPure(p.ImportPath) {
+		dir := strings.TrimPrefix(p.ImportPath, "parley/")
+		if !strings.HasPrefix(dir, "actors/core/") && !slices.Contains(pure, dir) {
 			continue
 		}
 		seen++
@@ -205,7 +216,7 @@ func TestRulesStayPure(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, seen, len(rulesPackages())+len(coordinated()))
+	require.Greater(t, seen, len(pure))
 }
 
 // TestSidesMeetInPurePackages: the four sides never import each other's machinery. What several need is pure and lies in
@@ -237,9 +248,32 @@ func TestSidesMeetInPurePackages(t *testing.T) {
 	}
 }
 
+// TestOnlyTheNodeJoinsSides: what joins machinery of two sides is in cmd/parley/node or a package below it.
+func TestOnlyTheNodeJoinsSides(t *testing.T) {
+	joining := 0
+	for _, p := range packages(t) {
+		if !strings.HasPrefix(p.ImportPath, "parley/cmd/") {
+			continue
+		}
+		sides := map[string]bool{}
+		for _, imported := range p.Imports {
+			parts := strings.Split(imported, "/")
+			machinery := len(parts) > 1 && parts[0] == "parley" && slices.Contains([]string{"httpedge", "actors", "cluster", "persistence"}, parts[1])
+			if machinery && !strings.HasPrefix(imported, "parley/actors/core/") {
+				sides[parts[1]] = true
+			}
+		}
+		if len(sides) > 1 && p.ImportPath != "parley/cmd/parley" {
+			joining++
+			require.Truef(t, strings.HasPrefix(p.ImportPath+"/", "parley/cmd/parley/node/"), "%s joins %v", p.ImportPath, sides)
+		}
+	}
+	require.Positive(t, joining)
+}
+
 // TestSurfacesDoNotMeet: no surface imports another one. What two of them need lies beside them in httpedge, or in actors/core.
 func TestSurfacesDoNotMeet(t *testing.T) {
-	surfaces := []string{"parley/httpedge/clientapi", "parley/httpedge/convapi", "parley/httpedge/gateway", "parley/httpedge/opsapi"}
+	surfaces := []string{"parley/httpedge/clientapi", "parley/httpedge/convapi", "parley/httpedge/dashboard", "parley/httpedge/gateway", "parley/httpedge/opsapi"}
 	surface := func(path string) string {
 		for _, s := range surfaces {
 			if path == s || strings.HasPrefix(path, s+"/") {
@@ -264,6 +298,25 @@ func TestSurfacesDoNotMeet(t *testing.T) {
 	for _, s := range surfaces {
 		require.Truef(t, seen[s], "%s is gone", s)
 	}
+}
+
+// TestResourcesDoNotMeet: the resources of the Client API do not import each other, so that each is read and added by itself.
+func TestResourcesDoNotMeet(t *testing.T) {
+	const surface = "parley/httpedge/clientapi/"
+	shared := []string{surface + "handler", surface + "render"}
+	seen := 0
+	for _, p := range packages(t) {
+		if !strings.HasPrefix(p.ImportPath, surface) {
+			continue
+		}
+		seen++
+		for _, imported := range p.Imports {
+			if strings.HasPrefix(imported, surface) && !slices.Contains(shared, imported) {
+				require.Failf(t, "resources meet", "%s imports %s: what both need belongs to handler or render", p.ImportPath, imported)
+			}
+		}
+	}
+	require.Greater(t, seen, len(shared))
 }
 
 // TestNoSleepInTests: a test that sleeps is slow and flaky at once. In a synctest bubble time is virtual, and sleeping

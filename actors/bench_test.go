@@ -32,6 +32,8 @@ func (instant) Running(context.Context, uint32, string, func(string)) error { re
 
 func (instant) Due(context.Context, uint32, DueQuery, func(string)) error { return nil }
 
+func (instant) Listed(context.Context, uint32, ListedQuery, func(ListedRow)) error { return nil }
+
 func (instant) Owns(uint32, uint64) bool { return true }
 
 func (instant) Confirm(context.Context, uint32) error { return nil }

@@ -226,7 +226,13 @@ func (act *activation) step(command proto.Message) error {
 		act.host.system.log.Error("entry cannot be encoded", slog.String("entity", act.id), slog.Any("err", err))
 		return act.answer(nil, failure.New(failurepb.Code_INTERNAL, failure.ChangeNotEncoded))
 	}
-	switch err := act.write(entry); {
+	told, err := act.tell(entry, before, after, decision.Events)
+	if err != nil {
+		return act.answer(nil, act.readFailure(err))
+	}
+	err = act.write(entry)
+	act.host.outbox.appended(act.term.epoch, told, err)
+	switch {
 	case err == nil:
 	case errors.Is(err, errBehind):
 		return err
@@ -251,7 +257,10 @@ func (act *activation) entry(decision *machine.Decision, after proto.Message) (*
 		entry.ExpectedSeq = rules.Seq(act.state)
 	}
 	var err error
-	for i, event := range decision.Events {
+	if act.kind.Unkept {
+		entry.Events, entry.Unkept = nil, uint32(len(decision.Events))
+	}
+	for i, event := range decision.Events[:len(entry.GetEvents())] {
 		if entry.Events[i], err = proto.Marshal(event); err != nil {
 			return nil, fmt.Errorf("encode event: %w", err)
 		}

@@ -25,6 +25,8 @@ type Config struct {
 	Kinds []Kind
 	// IDs mints ids for the rules. Required.
 	IDs IDs
+	// Outbox says who is told of what; its zero value: nobody of anything.
+	Outbox OutboxConfig
 	// LiveStreams carries the live streams; needed for Follow. Nil means an own one with defaults.
 	LiveStreams *LiveStreams
 

@@ -9,6 +9,7 @@ import (
 
 	"parley/actors/conversation"
 	"parley/actors/core/follow"
+	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/actors/turn"
 	"parley/proto/conversationpb"
@@ -25,8 +26,9 @@ type FeedbackListener interface {
 // live streams. The runner must publish to the same live streams. The listener may be nil.
 func Conversations(rules machine.Machine, runner *turn.Runner, streams *LiveStreams, listener FeedbackListener) Kind {
 	c := &conversations{runner: runner, listener: listener}
-	return Kind{
+	kind := Kind{
 		Machine: rules, Command: (*conversationpb.Command)(nil), Missing: conversation.Missing, Queries: conversation.Queries(),
+		Tells:   conversation.Tells,
 		Perform: c.perform,
 		OnCommit: func(commit Commit) {
 			streams.publish(commit, eventsOf(commit.Events))
@@ -37,16 +39,12 @@ func Conversations(rules machine.Machine, runner *turn.Runner, streams *LiveStre
 			}
 		},
 		OnRelease: runner.Release,
-		Starts:    startsTurn,
+		Starts:    kit.Is(startsTurn),
 		Finish:    runner.Wait,
-		Creates: func(command proto.Message) bool {
-			c, ok := command.(*conversationpb.Command)
-			return ok && (c.GetCreate() != nil || c.GetOpening().GetCreate() != nil)
-		},
-		Busy: func(state proto.Message) bool {
-			s, ok := state.(*conversationpb.State)
-			return ok && s.GetLease() != nil
-		},
+		Creates: kit.Is(func(c *conversationpb.Command) bool {
+			return c.GetCreate() != nil || c.GetOpening().GetCreate() != nil
+		}),
+		Busy: kit.Is(func(s *conversationpb.State) bool { return s.GetLease() != nil }),
 		Lost: func(at Entity, state proto.Message) bool {
 			s, _ := state.(*conversationpb.State)
 			return !runner.Active(s.GetLease().GetRunId(), at.Epoch)
@@ -55,6 +53,8 @@ func Conversations(rules machine.Machine, runner *turn.Runner, streams *LiveStre
 		Due:     Due{List: conversation.ListDue, Command: dueCommand},
 		Drain:   runner.Drain,
 	}
+	streams.List(&kind)
+	return kind
 }
 
 type conversations struct {
@@ -63,11 +63,7 @@ type conversations struct {
 }
 
 // startsTurn says that a command may begin a turn, or go on with one.
-func startsTurn(command proto.Message) bool {
-	c, ok := command.(*conversationpb.Command)
-	if !ok {
-		return false
-	}
+func startsTurn(c *conversationpb.Command) bool {
 	switch c.GetBody().(type) {
 	case *conversationpb.Command_Send, *conversationpb.Command_Resolve, *conversationpb.Command_Answer, *conversationpb.Command_Continue,
 		*conversationpb.Command_Regenerate, *conversationpb.Command_Edit, *conversationpb.Command_Due:

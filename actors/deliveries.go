@@ -125,6 +125,12 @@ func (c *callbacks) Release(shard uint32, epoch uint64) { c.release(shard, epoch
 func (c *callbacks) Stop() { c.lanes.Stop() }
 
 func (c *callbacks) send(ctx context.Context, owner Entity, one delivery.Attempt) {
+	if one.Do != nil {
+		if report, label := one.Do(ctx); ctx.Err() == nil {
+			c.report(ctx, owner, one, report, label)
+		}
+		return
+	}
 	var answer *deliver.Answer
 	message, err := one.Compose()
 	if err == nil {

@@ -1,6 +1,6 @@
 // Package actors is the shell around the rules: it activates entities and gives each of them one command at a time.
 //
-// An entity (a conversation, a task; later a webhook, a flow, ...) is an actor that exists while it is used. It loads its head
+// An entity (a conversation, a run, a task, ...) is an actor that exists while it is used. It loads its head
 // record, lets its machine decide a command, appends the events to the Journal, and only after the append does it answer,
 // notify followers and run effects. Rules are in the entity packages and are pure; storage is behind Journal; nothing here
 // knows HTTP or nodes.
@@ -15,7 +15,6 @@
 //   - A term is the time during which this node owns a shard under one epoch.
 //   - LiveStreams carry events and text of conversations to followers, past the mailboxes.
 //   - Conversations wires the conversation rules to the turn runner and the live streams.
-//   - Tasks wires the task rules to conversations of the same shard and to callbacks.
 //   - Due times survive the activation: a sweep of each owned shard sends the entities in a Kind's Due list their command.
 //     Timers of the rules are only for what may be lost.
 //
@@ -31,11 +30,9 @@
 //   - An activation is reached only through its host, so none stops with an unanswered command in its mailbox.
 //   - Every queue is bounded. When one is full, the caller gets UNAVAILABLE.
 //
-// A task has a driver while a run of it is open: a goroutine that gives the conversation its commands and waits for the
-// turn. It keeps nothing: its commands carry ids made of task and run, so the conversation answers a repeat with the first
-// outcome, and whoever owns the shard next starts a driver that goes on from wherever the last one died. It needs no router,
-// because task and conversation share a shard, and so an owner. A background run is driven likewise (see package run); only
-// its project's queue may live elsewhere.
+// What an entity needs outside of it (a run its turn, a delivery its address) is done by workers: Pool runs one for each entity,
+// Deliveries the attempts of all callbacks. A worker keeps nothing: its commands carry ids made of its entity's, so a repeat is
+// answered with the first outcome, and whoever owns the shard next starts a worker that goes on from wherever the last one died.
 //
 // It does not decide who owns a shard, route between nodes, or run turns.
 package actors

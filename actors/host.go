@@ -23,6 +23,7 @@ type host struct {
 	past    []uint64             // the newest epochs owned here; System.mu guards it, terms share older values of the slice
 	stopped atomic.Bool          // the shard was owned when the system was stopped
 	load
+	outbox outbox
 
 	// The rest belongs to the actor.
 	serving *term             // as the actor knows it
@@ -71,6 +72,7 @@ type (
 
 func newHost(s *System, shard uint32) *host {
 	h := &host{system: s, shard: shard, residents: residents{byID: make(map[string]*activation), window: leastHousekeeping}}
+	h.outbox.woken = make(chan struct{}, 1)
 	h.warm.init()
 	h.cold.init()
 	h.props = actor.PropsFromProducer(func() actor.Actor { return &activationActor{} }, actor.WithDispatcher(s.workers))

@@ -23,6 +23,8 @@ type Journal interface {
 	// Due visits the members of a list that are due, the earliest first. It is called every second, so a stale read will
 	// do.
 	Due(ctx context.Context, shard uint32, query DueQuery, visit func(id string)) error
+	// Listed visits rows of a list in order.
+	Listed(ctx context.Context, shard uint32, query ListedQuery, visit func(ListedRow)) error
 	// Confirm returns nil when this node owned the shard at some moment after the call began, so that the state it holds
 	// is not stale.
 	Confirm(ctx context.Context, shard uint32) error
@@ -37,6 +39,21 @@ type DueQuery struct {
 	List  string
 	Until time.Time
 	Limit int
+}
+
+// ListedQuery selects rows of a list: the first, at most Limit, or the last.
+type ListedQuery struct {
+	List  string
+	Last  bool // the last ones, the last first
+	Limit int
+	Stale bool // what this node has applied will do
+}
+
+// ListedRow is a row of a list.
+type ListedRow struct {
+	Score  int64
+	Member string
+	Value  []byte
 }
 
 // Head is an entity's stored state. State is only read.

@@ -40,6 +40,7 @@ type LiveStreams struct {
 	live      prometheus.Gauge
 
 	lease    time.Duration // how old the newest proof of ownership may be for text to be published; 0 = any age
+	feeds    atomic.Int64  // live streams that are feeds of lists
 	terms    sync.Map      // shard -> *term, in force now or last
 	governed atomic.Bool   // a System sets which shards are owned
 }
@@ -84,6 +85,7 @@ type liveStream struct {
 	mu        sync.Mutex
 	followers []*follower
 	run       *output // the active run, nil = none
+	feed      *feed   // nil = the stream is a conversation's
 	lastSeq   uint64  // newest event published here, 0 = none yet
 	epoch     uint64  // of the newest commit published here
 	closed    bool    // out of the registry
@@ -169,6 +171,12 @@ func (ls *liveStream) removeIfIdleLocked() {
 		return
 	}
 	ls.closed = true
+	if ls.feed != nil {
+		ls.registry.feeds.Add(-1)
+		if ls.feed.pause != nil {
+			ls.feed.pause.Stop()
+		}
+	}
 	s := ls.registry.bucket(ls.id)
 	s.mu.Lock()
 	delete(s.streams, ls.id)
@@ -182,6 +190,10 @@ func (r *LiveStreams) register(shard uint32, id string, sink follow.Sink) (*foll
 	defer ls.unlock()
 	if len(ls.followers) >= r.max {
 		return nil, unavailable(failure.TooManyFollowers)
+	}
+	if ls.feed == nil && follow.IsFeed(id) {
+		ls.feed = &feed{}
+		r.feeds.Add(1)
 	}
 	fl := &follower{stream: ls, sink: sink}
 	ls.followers = append(ls.followers, fl)

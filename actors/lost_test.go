@@ -43,7 +43,7 @@ func TestLostWorkIsTakenUpAgain(t *testing.T) {
 			require.NoError(t, o.sendTo(testID, "dig"))
 			time.Sleep(time.Second)
 			go func() {
-				_, _ = o.inSession(testID, background.Cancel())
+				_, _ = o.inSession(testID, background.Cancel(""))
 			}()
 			synctest.Wait()
 			o.giveUp(0)

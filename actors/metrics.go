@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -80,6 +82,25 @@ func (s *System) observe(registerer prometheus.Registerer) {
 				}
 			}
 			return sum
+		}),
+		gauge("outbox_rows", "Rows of outboxes that wait to be given to webhook endpoints, at most 1,024 of each shard.", func() (sum float64) {
+			for _, h := range *s.hosts.Load() {
+				if h != nil {
+					sum += float64(h.outbox.waiting.Load())
+				}
+			}
+			return sum
+		}),
+		gauge("outbox_oldest_seconds", "Age of the oldest row of an outbox.", func() (oldest float64) {
+			for _, h := range *s.hosts.Load() {
+				if h == nil {
+					continue
+				}
+				if position := h.outbox.oldest.Load(); position != 0 {
+					oldest = max(oldest, time.Since(time.UnixMicro(position)).Seconds())
+				}
+			}
+			return oldest
 		}),
 		gauge("workers", "Goroutines that run mailboxes or wait for one.", func() float64 {
 			return float64(s.workers.count.Load())

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/conversation"
+	"parley/actors/core/failure"
 	"parley/actors/deliver"
-	"parley/actors/machine"
 	"parley/actors/queue"
 	"parley/actors/run"
 	"parley/actors/turn"
@@ -29,7 +29,7 @@ func (s shelves) State(_ context.Context, id string) (*conversationpb.State, err
 	if state := s.journal.state(id); state != nil {
 		return state, nil
 	}
-	return nil, machine.Fail(failurepb.Code_NOT_FOUND, "no such conversation")
+	return nil, failure.Verbatim(failurepb.Code_NOT_FOUND, "no such conversation")
 }
 
 // records are shelves of which a test hears before a turn is read.
@@ -116,7 +116,7 @@ func newOfficeUnder(t *testing.T, j *journal, think thinker, rules run.Limits, c
 	})
 	pool, err := NewPool(PoolConfig{Gauge: "calls"})
 	require.NoError(t, err)
-	conversations := Conversations(conversation.New(lasting()), runner, feeds, nil)
+	conversations := Conversations(sealed{conversation.New(lasting()), t}, runner, feeds, nil)
 	run.Watch(&conversations, workers)
 	o.shell = newShell(t, j, 1, func(c *Config) {
 		c.LiveStreams, c.IDs = feeds, &workshopIDs

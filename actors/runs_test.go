@@ -300,7 +300,7 @@ func TestSessionOfARunIsCancelled(t *testing.T) {
 				o.session(t, testID)
 				o.start(t, "run_1", testID, "dig")
 				idle(t)
-				_, err := o.inSession(testID, background.Cancel())
+				_, err := o.inSession(testID, background.Cancel(""))
 				require.NoError(t, err)
 				time.Sleep(100 * time.Millisecond)
 				synctest.Wait()

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/conversation"
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -50,13 +51,14 @@ type journal struct {
 	scanErrs []error // of the next Running
 	dueErrs  []error // of the next Due
 	looks    int     // calls of Due
-	rows     map[row]struct{}
+	rows     map[row][]byte
 	confErrs []error // of the next Confirm
 	delay    time.Duration
 	confirms atomic.Int64
 	appends  atomic.Int64
 	loads    atomic.Int64
 	watch    func(what string)
+	judge    func(*logpb.Append) fault // of an append that nothing else happens to
 }
 
 type entity struct {
@@ -76,7 +78,7 @@ type row struct {
 }
 
 func newJournal() *journal {
-	return &journal{entities: map[string]*entity{}, rows: map[row]struct{}{}}
+	return &journal{entities: map[string]*entity{}, rows: map[row][]byte{}}
 }
 
 func (j *journal) fail(faults ...fault) {
@@ -155,6 +157,26 @@ func (j *journal) Due(_ context.Context, in uint32, query DueQuery, visit func(s
 	return nil
 }
 
+// Listed reads rows with their values.
+func (j *journal) Listed(_ context.Context, in uint32, query ListedQuery, visit func(ListedRow)) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var found []row
+	for at := range j.rows {
+		if at.list == query.List && at.shard == in {
+			found = append(found, at)
+		}
+	}
+	slices.SortFunc(found, func(x, y row) int { return cmp.Or(cmp.Compare(x.score, y.score), cmp.Compare(x.member, y.member)) })
+	if query.Last {
+		slices.Reverse(found)
+	}
+	for _, at := range found[:min(query.Limit, len(found))] {
+		visit(ListedRow{Score: at.score, Member: at.member, Value: j.rows[at]})
+	}
+	return nil
+}
+
 func (j *journal) Confirm(context.Context, uint32) error {
 	j.confirms.Add(1)
 	j.mu.Lock()
@@ -168,6 +190,9 @@ func (j *journal) Append(ctx context.Context, in uint32, entry *logpb.Append) (*
 	j.appends.Add(1)
 	j.mu.Lock()
 	what, delay := take(&j.faults), j.delay
+	if what == none && j.judge != nil {
+		what = j.judge(entry)
+	}
 	j.mu.Unlock()
 	if delay > 0 {
 		select {
@@ -224,7 +249,7 @@ func (j *journal) apply(in uint32, entry *logpb.Append) *logpb.Result {
 	}
 	for _, listing := range entry.GetListings() {
 		at := row{listing.GetList(), in, listing.GetScore(), listing.GetMember()}
-		if j.rows[at] = struct{}{}; listing.GetDelete() {
+		if j.rows[at] = listing.GetValue(); listing.GetDelete() {
 			delete(j.rows, at)
 		}
 	}
@@ -235,9 +260,11 @@ func (j *journal) apply(in uint32, entry *logpb.Append) *logpb.Result {
 	if e == nil {
 		e = &entity{shard: in, items: map[string][]byte{}}
 		j.entities[entry.GetId()] = e
-		e.head.Seq = ^uint64(0)
+		if len(entry.GetEvents())+int(entry.GetUnkept()) > 0 {
+			e.head.Seq = ^uint64(0)
+		}
 	}
-	e.head = Head{Seq: e.head.Seq + uint64(len(entry.GetEvents())), Epoch: entry.GetEpoch(), State: entry.GetHead()}
+	e.head = Head{Seq: e.head.Seq + uint64(len(entry.GetEvents())) + uint64(entry.GetUnkept()), Epoch: entry.GetEpoch(), State: entry.GetHead()}
 	e.events = append(e.events, entry.GetEvents()...)
 	for _, item := range entry.GetItems() {
 		key := string(append([]byte{byte(item.GetTable())}, item.GetKey()...))
@@ -400,7 +427,7 @@ func (probe) Decide(s, c proto.Message, env machine.Env) (machine.Decision, *mac
 			after, command, _ := strings.Cut(arg, "=")
 			pause, err := time.ParseDuration(after)
 			if err != nil {
-				return d, machine.Fail(failurepb.Code_VALIDATION, "%s", err)
+				return d, failure.Verbatim(failurepb.Code_VALIDATION, err.Error())
 			}
 			d.Effects = append(d.Effects, machine.Timer{After: pause, Command: say(strings.ReplaceAll(command, "+", " "))})
 		case "unwritten":
@@ -417,7 +444,7 @@ func (probe) Decide(s, c proto.Message, env machine.Env) (machine.Decision, *mac
 		case "panic":
 			panic("as asked")
 		case "refuse":
-			return d, machine.Fail(failurepb.Code_CONVERSATION_BUSY, "as asked")
+			return d, failure.Verbatim(failurepb.Code_CONVERSATION_BUSY, "as asked")
 		}
 	}
 	if len(d.Events) == 0 {

@@ -156,6 +156,15 @@ func (c *simNode) Due(ctx context.Context, in uint32, query DueQuery, visit func
 	return c.cluster.journal.Due(ctx, in, query, visit)
 }
 
+func (c *simNode) Listed(ctx context.Context, in uint32, query ListedQuery, visit func(ListedRow)) error {
+	if !query.Stale {
+		if err := c.leads(ctx); err != nil {
+			return err
+		}
+	}
+	return c.cluster.journal.Listed(ctx, in, query, visit)
+}
+
 func (c *simNode) Confirm(ctx context.Context, _ uint32) error { return c.leads(ctx) }
 
 func (c *simNode) Owns(_ uint32, epoch uint64) bool {

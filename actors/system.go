@@ -122,6 +122,9 @@ func (s *System) Own(shard uint32, epoch uint64) {
 	if len(s.dues) > 0 {
 		s.tasks.Go(func() { s.watchDue(h, t) })
 	}
+	if config := s.config.Outbox; config.Client != nil {
+		s.tasks.Go(func() { newOutboxWorker(s, h, t).keep() })
+	}
 	s.mu.Unlock()
 	if before != nil {
 		s.released(shard, before)

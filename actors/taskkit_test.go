@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/conversation"
+	"parley/actors/core/failure"
 	"parley/actors/deliver"
 	"parley/actors/machine"
 	"parley/actors/task"
@@ -94,7 +96,7 @@ func (s shelves) Turn(_ context.Context, id, runID string) (*conversationpb.Turn
 	if state := s.journal.state(id); !found && state.GetPaused().GetRunId() == runID {
 		turn.StopReason, turn.Pending = state.GetStopReason(), state.GetPending()
 	} else if !found {
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "no such turn")
+		return nil, failure.Verbatim(failurepb.Code_NOT_FOUND, "no such turn")
 	}
 	return turn, nil
 }
@@ -135,9 +137,25 @@ func (a asker) Agent(_, id string, _ int64) (*agentpb.Agent, bool) {
 		status = "inactive"
 	}
 	return &agentpb.Agent{
-		Id: id, Status: status, Model: &agentpb.Model{Provider: agentpb.Provider_SCRIPTED}, AskUser: &agentpb.AskUser{},
+		Id: id, Status: status, Model: &agentpb.Model{Provider: agentpb.Provider_SCRIPTED, ApiKey: askerKey}, AskUser: &agentpb.AskUser{},
 		Capabilities: &agentpb.Capabilities{AskUser: true},
 	}, id != "gone"
+}
+
+// askerKey is a secret of the agent: no command to a conversation may carry it.
+const askerKey = "sk-of-the-asker"
+
+// sealed is the rules of conversations, and fails a test whose commands carry the agent's secrets.
+type sealed struct {
+	machine.Machine
+	t *testing.T
+}
+
+func (s sealed) Decide(state, command proto.Message, env machine.Env) (machine.Decision, *machine.Failure) {
+	if raw, err := proto.Marshal(command); err != nil || bytes.Contains(raw, []byte(askerKey)) {
+		s.t.Errorf("a command carries a secret: %v (%v)", command, err) // not on the test's goroutine
+	}
+	return s.Machine.Decide(state, command, env)
 }
 
 const taskID = "task_1"
@@ -160,13 +178,15 @@ func workshop(t *testing.T, j *journal, think thinker) *shell {
 	require.NoError(t, err)
 	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: guard})
 	require.NoError(t, err)
-	kind, err := Tasks(task.New(task.DefaultLimits()), TasksConfig{
-		Agents: asker{}, Records: shelves{j}, Poster: poster, Deliveries: newDeliveries(t), Secret: "s3",
-	})
+	workers, err := NewPool(PoolConfig{Gauge: "tasks"})
 	require.NoError(t, err)
+	tasks := task.New(task.DefaultLimits(), task.Config{
+		Agents: asker{}, Records: shelves{j}, Pool: workers, Secret: "s3",
+		Callbacks: newDeliveries(t).Callbacks(CallbacksConfig{Poster: poster, Name: "callbacks"}),
+	})
 	return newShell(t, j, 1, func(c *Config) {
 		c.LiveStreams, c.IDs = feeds, &workshopIDs
-		c.Kinds = []Kind{Conversations(conversation.New(lasting()), runner, feeds, nil), kind}
+		c.Kinds = []Kind{Conversations(sealed{conversation.New(lasting()), t}, runner, feeds, nil), tasks}
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 // callback is what the address of a task was told.
 type callback struct {
 	signature string
-	body      callbackBody
+	body      struct{ TaskID, Status, Error, Timestamp string }
 	raw       []byte
 }
 

@@ -66,6 +66,7 @@ type Options struct {
 	Followers      int    // followers of each conversation (failover, chaos), in all (rolling)
 	StateBytes     int64  // state before the fourth node joins (join)
 	LogLevel       string // of the nodes that it starts
+	Scenario       string // which part (webhooks)
 	MaxMemory      int64  // most resident bytes of a node -settle after the load (soak); 0 = not checked
 	JSON           bool   // print JSON instead of a table
 	Quiet          bool   // no live progress
@@ -73,6 +74,7 @@ type Options struct {
 	environ []string        // additional environment of started nodes
 	cluster *cluster        // the nodes that were started
 	standin *standin.Server // their model and tools, if the scenario needs them
+	exposed bool            // agents of nodes that it starts can be called over A2A
 }
 
 // Disk measures the speed of the disk below dir. The command supplies it, since only the command may import storage.
@@ -90,9 +92,12 @@ type scenario struct {
 type world int
 
 const (
-	worldPlain  world = iota // the agents of bench.yaml
-	worldPeople              // people, money and files: the agents of people.yaml, with a model and tools that record their calls
-	worldClient              // callers of the Client API: the agents of bench.yaml, and an API token
+	worldPlain    world = iota // the agents of bench.yaml
+	worldPeople                // people, money and files: the agents of people.yaml, with a model and tools that record their calls
+	worldClient                // callers of the Client API: the agents of bench.yaml, and an API token
+	worldA2A                   // the same, with agents that others may call over A2A
+	worldAccounts              // the agents of bench.yaml, and accounts that may sign in as often as they like
+	worldHooks                 // the same as worldClient, with what the part of webhooks asks for
 )
 
 func scenarios() []scenario {
@@ -148,8 +153,17 @@ func scenarios() []scenario {
 		{"responses", "POST /agents/responses, and what the conversation server takes for the same, in turns", "bench-echo", runResponses, map[string]string{
 			"nodes": "1", "duration": "40s",
 		}, worldClient},
+		{"a2a", "message/send of A2A, and what the conversation server takes for the same, in turns", "bench-echo", runA2A, map[string]string{
+			"nodes": "1", "duration": "40s",
+		}, worldA2A},
+		{"webhooks", "cost, latency, rate, dead, kills, burst (-scenario): what events cost, and how they come to their receivers", "bench-echo", runWebhooks, map[string]string{
+			"duration": "30s", "settle": "10s",
+		}, worldHooks},
+		{"logins", "turns while -count people sign in at once, and the same turns before, in rounds", "bench-echo", runLogins, map[string]string{
+			"nodes": "1", "concurrency": "32", "rate": "100", "count": "64", "duration": "10s",
+		}, worldAccounts},
 		{"sessions", "list -records sessions of a project in pages of 100", "bench-echo", runSessions, map[string]string{
-			"nodes": "3", "records": "100000", "concurrency": "3", "rate": "150", "duration": "30s",
+			"nodes": "3", "records": "100000", "concurrency": "4", "rate": "150", "duration": "30s",
 		}, worldClient},
 	}
 }
@@ -205,7 +219,11 @@ func runScenario(ctx context.Context, chosen scenario, o *Options, stderr io.Wri
 		}
 		defer func() { _ = o.standin.Close() }() // its error does not matter
 	}
-	if chosen.world == worldClient {
+	if chosen.world == worldAccounts {
+		o.NodeFlags += loginFlags
+	}
+	o.exposed = chosen.world == worldA2A
+	if chosen.world == worldClient || chosen.world == worldHooks || o.exposed {
 		if err = o.needToken(); err != nil {
 			return nil, err
 		}
@@ -259,7 +277,7 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 	set.IntVar(&o.Records, "records", 0, "conversations to prepare; 0 = the scenario's own number")
 	set.IntVar(&o.Messages, "messages", 20, "messages in each prepared conversation (read), in the long one (long)")
 	set.IntVar(&o.MessageBytes, "message-bytes", 0, "length of each message sent (turn); 0 = one word")
-	set.IntVar(&o.Rounds, "rounds", 0, "turns per stream, or events sent to followers; 0 = by -duration (stream), 5 (follow)")
+	set.IntVar(&o.Rounds, "rounds", 0, "turns per stream, events sent to followers, rounds (logins); 0 = by -duration (stream), 5 (follow), 3 (logins)")
 	set.DurationVar(&o.Ramp, "ramp", time.Second, "time over which streams or followers are opened")
 	set.DurationVar(&o.Settle, "settle", 0, "silence before memory is read (follow, idle, soak)")
 	set.DurationVar(&o.Timeout, "timeout", 60*time.Second, "one request, or silence in one stream")
@@ -277,6 +295,7 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 	set.IntVar(&o.Followers, "followers", 0, "event streams: of each conversation (failover, chaos), in all (rolling)")
 	set.Int64Var(&o.StateBytes, "state-bytes", 1<<30, "state to write before a node joins (join); size of the file (upload)")
 	set.Int64Var(&o.MaxMemory, "max-memory", 0, "bytes that may be resident in a node -settle after the load (soak); 0 = not asked")
+	set.StringVar(&o.Scenario, "scenario", "", "which part (webhooks): cost, latency, rate, dead, kills or burst")
 	set.BoolVar(&o.JSON, "json", false, "print JSON")
 	set.BoolVar(&o.Quiet, "quiet", false, "no live progress")
 	for name, value := range s.defaults {
@@ -295,6 +314,9 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 	}
 	if given["url"] && !given["nodes"] {
 		o.Nodes = 0
+	}
+	if err := o.hookOptions(s, given["nodes"] || given["url"]); err != nil {
+		return nil, err
 	}
 	o.URLs = strings.Split(urls, ",")
 	if ops != "" {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -55,8 +56,11 @@ func startCluster(ctx context.Context, o *Options, live *progress) (*cluster, er
 	}
 	settings := filepath.Join(c.dir, "bench.yaml")
 	text := agents
-	if o.standin != nil {
+	switch {
+	case o.standin != nil:
 		text = peopleSettings(o.standin)
+	case o.exposed: // a release that does not know the setting would not start, and is measured as well
+		text = bytes.Replace(text, []byte("id: bench-echo\n"), []byte("id: bench-echo\n    exposed: true\n"), 1)
 	}
 	if err = os.WriteFile(settings, text, 0o644); err != nil {
 		return nil, fmt.Errorf("settings of the nodes: %w", err)

@@ -36,13 +36,15 @@ func newClientAt(o *Options, urls []string, basePath string) (*client, error) {
 
 // rival is one of several operations that are compared.
 type rival struct {
-	name  string
-	op    operation
-	total *tally
-	took  time.Duration
-	rates []float64 // per second, slice by slice
-	p99s  []float64 // milliseconds, slice by slice
-	cpu   float64   // processor seconds of the started nodes, without other load on the machine
+	name   string
+	op     operation
+	settle func() // waits for what a slice has left to be done; nil = for nothing
+	total  *tally
+	took   time.Duration
+	rates  []float64 // per second, slice by slice
+	p99s   []float64 // milliseconds, slice by slice
+	costs  []float64 // processor microseconds of the started nodes for each operation, slice by slice
+	cpu    float64   // processor seconds of the started nodes, without other load on the machine
 }
 
 // slices of a contest: short, so that fluctuations of the machine affect all rivals, but long compared with the end of
@@ -62,7 +64,7 @@ func contest(ctx context.Context, o *Options, live *progress, rivals []*rival) e
 	}
 	live.phase("measuring")
 	for _, r := range rivals {
-		r.total, r.took, r.rates, r.p99s, r.cpu = newTally(), 0, nil, nil, 0
+		r.total, r.took, r.rates, r.p99s, r.costs, r.cpu = newTally(), 0, nil, nil, nil, 0
 	}
 	order := slices.Clone(rivals)
 	rounds := max(int(o.Duration/contestSlice)/len(rivals), contestRounds)
@@ -70,8 +72,13 @@ func contest(ctx context.Context, o *Options, live *progress, rivals []*rival) e
 		for _, r := range order {
 			before := processorTime(o)
 			own, took := r.slice(ctx, o, live, contestSlice)
+			if r.settle != nil {
+				r.settle()
+			}
 			r.total.merge(own)
-			r.cpu += (processorTime(o) - before).Seconds()
+			cost := processorTime(o) - before
+			r.cpu += cost.Seconds()
+			r.costs = append(r.costs, float64(cost.Microseconds())/float64(max(own.ok, 1)))
 			r.took += took
 			r.rates = append(r.rates, float64(own.ok)/took.Seconds())
 			r.p99s = append(r.p99s, latency(own.latency).P99)
@@ -143,4 +150,20 @@ func (r *rival) against(report *Report, other *rival) {
 	if r.cpu > 0 && other.cpu > 0 {
 		report.Numbers[name+", by server CPU"] = other.cpu / float64(other.total.ok) / (r.cpu / float64(r.total.ok))
 	}
+}
+
+// cost compares what an operation of two rivals takes of the servers' processor time, slice by slice: other load on the machine makes
+// all of it dearer, but neighbouring slices alike. It returns the ratio's median and quartiles.
+func (r *rival) cost(other *rival) (lower, median, upper float64) {
+	ratios := make([]float64, 0, len(r.costs))
+	for i := range r.costs {
+		if other.costs[i] > 0 {
+			ratios = append(ratios, r.costs[i]/other.costs[i])
+		}
+	}
+	if len(ratios) == 0 {
+		return 0, 0, 0
+	}
+	slices.Sort(ratios)
+	return ratios[len(ratios)/4], ratios[len(ratios)/2], ratios[len(ratios)*3/4]
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The numbers of RESULTS.md in one run: the disk's yardstick, then each scenario against a fresh server on this machine, then those of
 # three nodes. Leave the machine alone meanwhile. Usage: bench/results.sh [FOLDER for data and logs]; QUICK=1 takes a tenth of the time,
-# for trying the script; ONLY=node, ONLY=cluster, ONLY=people or ONLY=client runs one part. Exits 1 when a scenario on nodes of its own failed.
+# for trying the script; ONLY=node, ONLY=cluster, ONLY=people, ONLY=client or ONLY=webhooks runs one part. Exits 1 when a scenario on nodes of its own failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-$(mktemp -d)}
@@ -55,14 +55,15 @@ cluster() {
 }
 
 people() { # people, money and files
-  local sends=1000 kills=5 rounds=5 messages=10000 more=1000 files=5 size=104857600
-  if [ -n "${QUICK:-}" ]; then sends=60 kills=1 rounds=1 messages=400 more=50 files=1 size=20971520; fi
+  local sends=1000 kills=5 rounds=5 messages=10000 more=1000 files=5 size=104857600 quiet=10s logins=5 people=64
+  if [ -n "${QUICK:-}" ]; then sends=60 kills=1 rounds=1 messages=400 more=50 files=1 size=20971520 quiet=2s logins=1 people=16; fi
   together "Budget: one conversation, owners killed" budget -count $sends -faults $kills
   together "Resolve after restart, one node" resolve -nodes 1 -faults $rounds
   together "Resolve after restart and after failover, three nodes" resolve -faults $rounds
   together "A long conversation: a window of 4,000 tokens" long -messages $messages -count $more
   together "A long conversation: a model that is sent no history" long -agent bench-files -messages $messages -count $more
   together "A long conversation: a window of 128,000 tokens" long -agent bench-wide -messages $messages -count $((more / 5))
+  together "$people logins at once, one node" logins -count $people -duration $quiet -rounds $logins
   together "A large file, one node" upload -state-bytes $size -count $files
   together "A large file, three nodes" upload -nodes 3 -state-bytes $size -count $files
 }
@@ -72,9 +73,21 @@ client() { # the Client API
   if [ -n "${QUICK:-}" ]; then sessions=1000 long=4s calls=2s pages=2s validations=100ms; fi
   together "Chat completions through the gateway over the model itself, 500/s each" gateway -duration $calls -warm-up $warm
   together "Responses over the conversation server's own send, 64 callers" responses -duration $long -warm-up $warm
+  together "A2A message/send over the conversation server's own send, 64 callers" a2a -duration $long -warm-up $warm
   together "Sessions: pages of 100, three nodes" sessions -records $sessions -duration $pages -warm-up $warm
   printf '\n## A token that is known\n\n    go test ./httpedge/token -run x -bench Hit\n\n'
   go test ./httpedge/token -run '^$' -bench Hit -benchtime $validations | grep -E '^Benchmark' | sed 's/^/    /'
+}
+
+webhooks() {
+  local long=30s pairs=200 kills=${KILLS:-20m} events=100000
+  if [ -n "${QUICK:-}" ]; then long=3s pairs=10 kills=15s events=1000; fi
+  together "Webhooks: a turn with a matching endpoint over one without, processor time" webhooks -scenario cost -duration $long -warm-up $warm
+  together "Webhooks: event to receiver, idle, three nodes" webhooks -scenario latency -count $pairs
+  together "Webhooks: deliveries a second, one node, 64 endpoints" webhooks -scenario rate -duration $long -warm-up $warm
+  together "Webhooks: one endpoint of 64 that never answers" webhooks -scenario dead -duration $((2 * ${long%s}))s -warm-up $warm
+  together "Webhooks: kill -9 of random nodes, 200 conversations, 20 endpoints" webhooks -scenario kills -duration $kills
+  together "Webhooks: $events events to an endpoint that does not answer in time" webhooks -scenario burst -count $events
 }
 
 finish() { [ ! -e "$out/failed" ] || { echo "a scenario failed" >&2; exit 1; }; }
@@ -83,6 +96,7 @@ echo "# Raw results, $(date -u +%F), $(nproc) cores, $(go version | cut -d' ' -f
 if [ "${ONLY:-}" = cluster ]; then cluster; finish; exit; fi
 if [ "${ONLY:-}" = people ]; then people; finish; exit; fi
 if [ "${ONLY:-}" = client ]; then client; finish; exit; fi
+if [ "${ONLY:-}" = webhooks ]; then webhooks; finish; exit; fi
 printf '\n## Yardstick: the disk\n\n    parley bench disk\n\n'
 "$parley" bench disk -dir "$out" -duration "${warm}" | sed 's/^/    /'
 start >"$out/start"
@@ -110,5 +124,5 @@ stop
 together "Soak: ever new conversations, and the memory a minute later" soak -duration "$soak"
 printf '\n## Memory of an idle activated conversation; delta; ask\n\n    go test ./actors -run x -bench "Idle|Delta|Ask"\n\n'
 go test ./actors -run '^$' -bench 'Idle|Delta|Ask' -benchtime 1s | grep -E '^Benchmark|ns/op' | sed 's/^/    /'
-if [ "${ONLY:-}" != node ]; then cluster; people; client; fi
+if [ "${ONLY:-}" != node ]; then cluster; people; client; KILLS=${KILLS:-3m} webhooks; fi
 finish

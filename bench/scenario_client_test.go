@@ -42,6 +42,9 @@ func (f *fakeAPI) start(t *testing.T) string {
 	mux.HandleFunc("POST /api/client/v1/agents/responses", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"id":"resp_conv_1","status":"completed"}`)
 	})
+	mux.HandleFunc("POST /api/client/v1/a2a/{agent}", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"result":{"kind":"task","status":{"state":"completed"}}}`)
+	})
 	mux.HandleFunc("POST /api/client/v1/agents/sessions", f.create)
 	mux.HandleFunc("GET /api/client/v1/agents/sessions", f.list)
 	mux.HandleFunc("POST /api/client/v1/models/providers", func(w http.ResponseWriter, r *http.Request) {
@@ -144,7 +147,15 @@ func TestContestsTellOneFromTheOther(t *testing.T) {
 	})
 }
 
-func TestAListThatIsWrongFailsTheRun(t *testing.T) {
+func TestA2AOverSend(t *testing.T) {
+	url := (&fakeAPI{}).start(t)
+	code, report, stderr := run(t, "a2a", "-url", url, "-token", fakeToken, "-concurrency", "2", "-duration", "1s", "-warm-up", "0s", "-json")
+	require.Zero(t, code, stderr, report.Errors)
+	require.Positive(t, report.Numbers["message/send over send"])
+	require.Positive(t, report.Numbers["message/send in a new session over create and send"])
+}
+
+func TestWrongListFailsTheRun(t *testing.T) {
 	for wrong, faults := range map[string]int{"": 0, "lost": 1, "twice": 2, "order": 1} { // what comes twice is out of order, too
 		t.Run("wrong="+wrong, func(t *testing.T) {
 			url := (&fakeAPI{wrong: wrong}).start(t)

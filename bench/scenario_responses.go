@@ -12,6 +12,19 @@ import (
 // continues a session against a message to a conversation, one that makes a session against both requests that it stands
 // for. All callers have conversations of their own, and continue as sessions the ones that they send to: what is there is the same for both.
 func runResponses(ctx context.Context, o *Options, live *progress) (*Report, error) {
+	return overSend(ctx, o, live, "response", func(api *client, session string) error {
+		body := fmt.Appendf(nil, `{"model":%q,"input":"ping"`, o.Agent)
+		if session != "" {
+			body = fmt.Appendf(body, `,"session_id":%q`, session)
+		}
+		return api.call("POST", "/agents/responses", append(body, '}'), 200, answered)
+	})
+}
+
+// overSend measures what has an agent answer over the Client API, in a session or without one, against the conversation server.
+func overSend(
+	ctx context.Context, o *Options, live *progress, name string, ask func(api *client, session string) error,
+) (*Report, error) {
 	server, err := newClient(o)
 	if err != nil {
 		return nil, err
@@ -32,17 +45,10 @@ func runResponses(ctx context.Context, o *Options, live *progress) (*Report, err
 	send := func(id string) error {
 		return server.call("POST", "/conversations/"+id+"/messages", message, 200, completed)
 	}
-	respond := func(session string) error {
-		body := fmt.Appendf(nil, `{"model":%q,"input":"ping"`, o.Agent)
-		if session != "" {
-			body = fmt.Appendf(body, `,"session_id":%q`, session)
-		}
-		return api.call("POST", "/agents/responses", append(body, '}'), 200, answered)
-	}
 	create := server.createBody()
 	rivals := [2][]*rival{{
 		{name: "send", op: func(caller, n int) error { return send(ids[caller*each+n%each]) }},
-		{name: "response", op: func(caller, n int) error { return respond(ids[caller*each+n%each]) }},
+		{name: name, op: func(caller, n int) error { return ask(api, ids[caller*each+n%each]) }},
 	}, {
 		{name: "create and send", op: func(int, int) error {
 			id, failed := server.create(create)
@@ -51,7 +57,7 @@ func runResponses(ctx context.Context, o *Options, live *progress) (*Report, err
 			}
 			return send(id)
 		}},
-		{name: "response in a new session", op: func(int, int) error { return respond("") }},
+		{name: name + " in a new session", op: func(int, int) error { return ask(api, "") }},
 	}}
 	// One pair after the other: the compactions that a slice causes run in the next one, and creating causes more.
 	half := *o

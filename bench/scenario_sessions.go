@@ -13,11 +13,14 @@ import (
 // sessionPage is the number of sessions in a page of the list: the maximum.
 const sessionPage = 100
 
+// sessionTitle is that of all sessions, of which a part is searched for.
+const sessionTitle = "Listed session"
+
 // firstPageEvery: one request of so many is for the first page, the usual one. The others go through the whole list
 // page by page.
 const firstPageEvery = 10
 
-// runSessions creates -records sessions and lists them in pages of 100: all, those of an agent, and idle ones. Each
+// runSessions creates -records sessions and lists them in pages of 100: all, those of an agent, idle ones, and those of a title. Each
 // walk through the list must show every session once, newest first.
 func runSessions(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	api, err := newClientAPI(o)
@@ -30,7 +33,10 @@ func runSessions(ctx context.Context, o *Options, live *progress) (*Report, erro
 		return nil, err
 	}
 	kinds := []struct{ name, query string }{
-		{"all", ""}, {"of an agent", "&agent=" + url.QueryEscape(o.Agent)}, {"idle", "&status=idle"},
+		{"all", ""},
+		{"of an agent", "&agent=" + url.QueryEscape(o.Agent)},
+		{"idle", "&status=idle"},
+		{"of a title", "&q=" + url.QueryEscape(sessionTitle[1:])},
 	}
 	first, further := newTally(), make([]*tally, len(kinds))
 	walks := make([]*walk, o.Concurrency)
@@ -74,7 +80,7 @@ func runSessions(ctx context.Context, o *Options, live *progress) (*Report, erro
 // makeSessions creates the sessions and returns their ids.
 func makeSessions(ctx context.Context, api *client, live *progress) (map[string]struct{}, time.Duration, error) {
 	ids := make([]string, cmp.Or(api.options.Records, 100_000))
-	body := fmt.Appendf(nil, `{"agent":%q}`, api.options.Agent)
+	body := fmt.Appendf(nil, `{"agent":%q,"title":%q}`, api.options.Agent, sessionTitle)
 	began := time.Now()
 	err := prepare(ctx, live, "creating sessions", len(ids), func(i int) error {
 		return api.call("POST", "/agents/sessions", body, 201, func(answer []byte) error {

@@ -67,14 +67,14 @@ func (s *status) newestLevel() uint32 {
 	return newest
 }
 
-// unsettled returns what is missing for a settled cluster of the given nodes: all shards are replicated, and no node
-// owns many more than another. "" = settled.
+// unsettled returns what is missing for a settled cluster of the given nodes: all shards are replicated, and the placement
+// loop is done with spreading their owners. "" = settled.
 func (s *status) unsettled(alive []string) string {
 	if missing := s.unreplicated(alive); missing != "" {
 		return missing
 	}
 	least, most := s.share(alive)
-	if most-least > 2 {
+	if most-least > 1 {
 		return fmt.Sprintf("owners are not spread: a node has %d shards, another %d", most, least)
 	}
 	return ""

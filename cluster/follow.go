@@ -6,6 +6,7 @@ import (
 
 	"parley/actors/core/failure"
 	"parley/actors/core/follow"
+	"parley/cluster/shard"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -27,6 +28,11 @@ func (r *Router) Follow(ctx context.Context, id string, sink follow.Sink) (*Subs
 	if !valid {
 		return nil, r.config.Refuse(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
+	return r.FollowIn(ctx, in, id, sink)
+}
+
+// FollowIn is Follow for something that is in a shard whatever its name says, such as a feed of it (follow.Feed).
+func (r *Router) FollowIn(ctx context.Context, in shard.ID, id string, sink follow.Sink) (*Subscription, error) {
 	made := &Subscription{}
 	node, err := r.route(ctx, in, func(ctx context.Context, to Owner) error {
 		var err error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"parley/cluster/shard"
 )
@@ -25,7 +26,8 @@ type Owners struct {
 // term is an ownership term: the period in which the known owner of a shard does not change. A period without a known owner
 // is a term as well.
 type term struct {
-	owner Owner // Node is empty while no owner is known; Epoch is the newest epoch seen
+	owner Owner     // Node is empty while no owner is known; Epoch is the newest epoch seen
+	began time.Time // zero if it is the first of its shard
 	// over is cancelled when the term ends. It is a context because thousands of calls wait for it, and context.AfterFunc
 	// needs no goroutine for each.
 	over context.Context //nolint:containedctx // the lifetime of the term, not of a request
@@ -46,6 +48,19 @@ func (o *Owners) Owner(in shard.ID) (Owner, bool) {
 		return t.owner, t.known()
 	}
 	return Owner{Shard: in}, false
+}
+
+// Without returns for how long no owner of a shard has been known: 0 while one is, ever if none was so far.
+func (o *Owners) Without(in shard.ID) time.Duration {
+	const ever = 1<<63 - 1
+	switch t := o.find(in); {
+	case t == nil || !t.known() && t.began.IsZero():
+		return ever
+	case t.known():
+		return 0
+	default:
+		return time.Since(t.began)
+	}
 }
 
 // Watch returns the newest known owner of a shard and a channel that is closed when that changes. If no owner is known, known
@@ -124,7 +139,13 @@ func (o *Owners) change(in shard.ID, decide func(now Owner) (Owner, bool)) bool 
 	if !changed {
 		return false
 	}
-	o.putLocked(newTerm(next))
+	t := newTerm(next)
+	if old != nil && old.known() {
+		t.began = time.Now()
+	} else if old != nil {
+		t.began = old.began
+	}
+	o.putLocked(t)
 	if old != nil {
 		old.end()
 	}

@@ -544,6 +544,25 @@ func TestOwners(t *testing.T) {
 	require.True(t, known)
 }
 
+// TestWithoutAnOwner is what readiness asks: a shard that changes hands is without an owner since the last one went.
+func TestWithoutAnOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var o Owners
+		require.Greater(t, o.Without(1), 24*time.Hour, "never seen")
+		_, _, _ = o.Watch(1)
+		require.Greater(t, o.Without(1), 24*time.Hour, "waited for, still never seen")
+		a := Owner{Node: "a", Shard: 1, Epoch: 5}
+		require.True(t, o.Set(a))
+		time.Sleep(time.Second)
+		require.Zero(t, o.Without(1))
+		require.True(t, o.Unset(a))
+		time.Sleep(time.Second)
+		require.Equal(t, time.Second, o.Without(1))
+		require.True(t, o.Set(Owner{Node: "b", Shard: 1, Epoch: 6}))
+		require.Zero(t, o.Without(1))
+	})
+}
+
 func TestConfigIsChecked(t *testing.T) {
 	_, err := New(Config{})
 	require.ErrorContains(t, err, "required")

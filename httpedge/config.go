@@ -24,7 +24,7 @@ type Config struct {
 	// 503 unavailable; what was sent to the conversation may still happen.
 	RequestTimeout time.Duration
 	// RecheckEvery is how often the caller of a request that takes longer is looked at anew: whose token was revoked meanwhile
-	// gets 401. Default 15 s. Streams do so with every ping.
+	// gets 401. Default 4 s. Streams do so as often.
 	RecheckEvery time.Duration
 	// MaxHeaderBytes is the largest request line with header; more is 431. Default 8192. Every open connection holds
 	// a buffer of this size.
@@ -69,7 +69,7 @@ func DefaultConfig() Config {
 		IdleTimeout:      75 * time.Second,
 		WriteTimeout:     30 * time.Second,
 		RequestTimeout:   15 * time.Second,
-		RecheckEvery:     15 * time.Second,
+		RecheckEvery:     4 * time.Second,
 		MaxHeaderBytes:   8 << 10,
 		WriteBufferBytes: 16 << 10,
 		MaxBodyBytes:     1 << 20,

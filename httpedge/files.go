@@ -1,10 +1,13 @@
 package httpedge
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"strings"
 
@@ -17,52 +20,108 @@ const PagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img
 	"connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Files returns a surface that serves a folder without authentication, index.html at its root. The files are read once, here.
-// Missing files are answered like unknown routes of another surface.
-func Files(files fs.FS, like endpoint.Surface) (endpoint.Surface, error) {
+// Alias is a file that is served at further paths, which may hold parameters: {name}.
+type Alias struct {
+	File  string
+	Paths []string
+}
+
+// Files returns a surface that serves a folder without authentication, index.html at its root. The files are read, and compressed, once,
+// here. Missing files are answered like unknown routes of another surface.
+func Files(files fs.FS, like endpoint.Surface, aliases ...Alias) (endpoint.Surface, error) {
 	surface := endpoint.Surface{Name: "files", Refusals: like.Refusals, AppendProblem: like.AppendProblem}
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		if err != nil || entry.IsDir() || strings.HasSuffix(name, ".d.mts") { // types are for tools
 			return err
 		}
-		row, err := fileRow(files, name)
+		file, err := newStaticFile(files, name)
 		if err != nil {
 			return err
 		}
-		surface.Rows = append(surface.Rows, row)
+		paths := []string{"/" + strings.TrimSuffix(name, "index.html")}
+		for _, alias := range aliases {
+			if alias.File == name {
+				paths = append(paths, alias.Paths...)
+			}
+		}
+		for _, at := range paths {
+			surface.Routes = append(surface.Routes, endpoint.OnBytes("GET "+at, "page:read", file.serveFile,
+				endpoint.Public(), endpoint.Hidden(), endpoint.Tag("Pages")))
+		}
 		return nil
 	})
 	if err != nil {
 		return endpoint.Surface{}, fmt.Errorf("read files: %w", err)
 	}
-	if len(surface.Rows) == 0 {
+	if len(surface.Routes) == 0 {
 		return endpoint.Surface{}, errors.New("read files: the folder is empty")
 	}
 	return surface, nil
 }
 
-func fileRow(files fs.FS, name string) (endpoint.Row, error) {
+func newStaticFile(files fs.FS, name string) (staticFile, error) {
 	if strings.ContainsAny(name, "{}?#% ") {
-		return endpoint.Row{}, fmt.Errorf("name %q cannot be a path", name)
+		return staticFile{}, fmt.Errorf("name %q cannot be a path", name)
 	}
 	body, err := fs.ReadFile(files, name)
 	if err != nil {
-		return endpoint.Row{}, err
+		return staticFile{}, err
 	}
-	file := staticFile{endpoint.NewFile(contentType(name), body)}
+	file := staticFile{plain: endpoint.NewFile(contentType(name), body)}
+	file.plain.Header = map[string]string{"Vary": "Accept-Encoding"}
 	if path.Ext(name) == ".html" {
-		file.Header = map[string]string{"Content-Security-Policy": PagePolicy, "Referrer-Policy": "no-referrer"}
+		file.plain.Header["Content-Security-Policy"], file.plain.Header["Referrer-Policy"] = PagePolicy, "no-referrer"
 	}
-	at := "/" + strings.TrimSuffix(name, "index.html")
-	return endpoint.OnBytes("GET "+at, "page:read", file.serveFile,
-		endpoint.Public(), endpoint.Hidden(), endpoint.Tag("Pages")), nil
+	packed := pack(body)
+	if len(packed) >= len(body) {
+		return file, nil
+	}
+	file.packed = endpoint.NewFile(file.plain.ContentType, packed)
+	file.packed.Header = maps.Clone(file.plain.Header)
+	file.packed.Header["Content-Encoding"] = "gzip"
+	return file, nil
 }
 
-type staticFile struct{ *endpoint.File }
+// pack compresses bytes as well as gzip can.
+func pack(body []byte) []byte {
+	var packed bytes.Buffer
+	writer, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err == nil {
+		_, err = writer.Write(body)
+		err = errors.Join(err, writer.Close())
+	}
+	if err != nil { // a level that exists, and memory: neither fails
+		return body
+	}
+	return packed.Bytes()
+}
 
-type noInput struct{}
+// staticFile is a file, and the same file compressed where that makes it smaller.
+type staticFile struct{ plain, packed *endpoint.File }
 
-func (f staticFile) serveFile(context.Context, *noInput) (*endpoint.File, error) { return f.File, nil }
+type fileIn struct {
+	AcceptEncoding string `header:"Accept-Encoding"`
+}
+
+func (f staticFile) serveFile(_ context.Context, in *fileIn) (*endpoint.File, error) {
+	if f.packed != nil && takesGzip(in.AcceptEncoding) {
+		return f.packed, nil
+	}
+	return f.plain, nil
+}
+
+// takesGzip says whether a client takes gzip (RFC 9110, 12.5.3). Weights other than 0 do not count: there is only one encoding.
+func takesGzip(accepted string) bool {
+	for part := range strings.SplitSeq(accepted, ",") {
+		name, parameters, _ := strings.Cut(part, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			continue
+		}
+		weight := strings.ReplaceAll(strings.ToLower(parameters), " ", "")
+		return !strings.HasPrefix(weight, "q=0") || strings.Trim(weight, "q=0.") != ""
+	}
+	return false
+}
 
 // contentType depends on the file extension alone, so that a page is the same on every machine.
 func contentType(name string) string {

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge"
 	"parley/httpedge/endpoint"
@@ -86,8 +87,8 @@ func (d *desk) stream(_ context.Context, _ *nothing, stream endpoint.Stream) (*e
 	return nil, stream.Start(func(take endpoint.Takeover) { d.streams <- take })
 }
 
-func (d *desk) rows() []endpoint.Row {
-	return []endpoint.Row{
+func (d *desk) routes() []endpoint.Route {
+	return []endpoint.Route{
 		endpoint.On("POST /echo/{name}", "desk:write", d.echo),
 		endpoint.On("GET /echo/{name}", "desk:read", d.echo),
 		endpoint.On("GET /wait", "desk:read", d.wait, endpoint.Status(204)),
@@ -112,9 +113,9 @@ func appendProblem(dst []byte, problem *endpoint.Problem) []byte {
 	return append(dst, body...)
 }
 
-func surface(rows []endpoint.Row) endpoint.Surface {
+func surface(routes []endpoint.Route) endpoint.Surface {
 	return endpoint.Surface{
-		Name: "desk", Rows: rows, AppendProblem: appendProblem,
+		Name: "desk", Routes: routes, AppendProblem: appendProblem,
 		Refusals: map[failurepb.Code]endpoint.Refusal{
 			failurepb.Code_VALIDATION:         {Status: 400, Code: "VALIDATION_ERROR"},
 			failurepb.Code_AUTH_REQUIRED:      {Status: 401, Code: "AUTH_REQUIRED"},
@@ -163,7 +164,7 @@ func serve(t *testing.T, settings ...setting) *bench {
 	b.addr = listener.Addr().String()
 	b.server, err = httpedge.New(config, parts)
 	require.NoError(t, err)
-	require.NoError(t, b.server.Mount("/desk/", surface(b.desk.rows())))
+	require.NoError(t, b.server.Mount("/desk/", surface(b.desk.routes())))
 	require.NoError(t, b.server.Start())
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -291,11 +292,11 @@ type onePlace struct {
 	taken    bool
 }
 
-func (l *onePlace) Allow(endpoint.Caller, endpoint.Request, *endpoint.Row) *machine.Failure {
+func (l *onePlace) Allow(endpoint.Caller, endpoint.Request, *endpoint.Route) *machine.Failure {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.requests--; l.requests < 0 {
-		return machine.Fail(failurepb.Code_RATE_LIMITED, "slow down").With("retryAfter", 7)
+		return failure.Verbatim(failurepb.Code_RATE_LIMITED, "slow down").With("retryAfter", 7)
 	}
 	return nil
 }
@@ -304,7 +305,7 @@ func (l *onePlace) OpenStream(endpoint.Caller, endpoint.Request) (func(), *machi
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.taken {
-		return nil, machine.Fail(failurepb.Code_RATE_LIMITED, "too many streams")
+		return nil, failure.Verbatim(failurepb.Code_RATE_LIMITED, "too many streams")
 	}
 	l.taken = true
 	return func() {

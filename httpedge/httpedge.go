@@ -25,6 +25,7 @@ type Parts struct {
 	Authenticator endpoint.Authenticator
 	Limiter       endpoint.Limiter     // nil = no limits per caller
 	Idempotency   endpoint.Idempotency // nil = Idempotency-Key is ignored
+	Auditor       endpoint.Auditor     // nil = there is no audit trail
 	Logger        *slog.Logger
 	Registerer    prometheus.Registerer // nil = no metrics
 }
@@ -33,6 +34,7 @@ type Parts struct {
 type Server struct {
 	config   Config
 	mux      *endpoint.Mux
+	auditor  endpoint.Auditor // of surfaces with a Permit
 	http     *fasthttp.Server
 	listener *listener
 	metrics  *metrics
@@ -54,7 +56,7 @@ func New(config Config, parts Parts) (*Server, error) {
 	if parts.Listener == nil || parts.Authenticator == nil || parts.Logger == nil {
 		return nil, errors.New("http server needs a listener, an authenticator and a logger")
 	}
-	s := &Server{config: config, log: parts.Logger, done: make(chan struct{})}
+	s := &Server{config: config, auditor: parts.Auditor, log: parts.Logger, done: make(chan struct{})}
 	s.mux = endpoint.NewMux(endpoint.MuxConfig{
 		Node:           parts.Node,
 		MaxPathBytes:   config.MaxPathBytes,
@@ -113,6 +115,9 @@ func New(config Config, parts Parts) (*Server, error) {
 
 // Mount adds a surface under a base path. It must be called before Start.
 func (s *Server) Mount(prefix string, surface endpoint.Surface) error {
+	if surface.Permit != nil && surface.Auditor == nil {
+		surface.Auditor = s.auditor
+	}
 	return s.mux.Mount(prefix, surface)
 }
 

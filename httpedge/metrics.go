@@ -12,7 +12,7 @@ const classes = 6
 type metrics struct {
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
-	perRoute  map[*endpoint.Row]*routeMetrics // filled before the first request, then only read
+	perRoute  map[*endpoint.Route]*routeMetrics // filled before the first request, then only read
 	unmatched routeMetrics
 }
 
@@ -31,7 +31,7 @@ func newMetrics(registerer prometheus.Registerer, s *Server) *metrics {
 			Name: "parley_http_request_duration_seconds", Help: "Time to answer a request, by route and method.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15, 60, 300},
 		}, []string{"route", "method"}),
-		perRoute: make(map[*endpoint.Row]*routeMetrics),
+		perRoute: make(map[*endpoint.Route]*routeMetrics),
 	}
 	m.resolve(&m.unmatched, routeLabel(nil), "any")
 	if registerer == nil {
@@ -62,11 +62,11 @@ func newMetrics(registerer prometheus.Registerer, s *Server) *metrics {
 }
 
 // routes resolves the metrics of all routes.
-func (m *metrics) routes(routes []endpoint.Route) {
-	for _, route := range routes {
+func (m *metrics) routes(routes []endpoint.MountedRoute) {
+	for _, mounted := range routes {
 		resolved := new(routeMetrics)
-		m.resolve(resolved, routeLabel(route.Row), route.Row.Method)
-		m.perRoute[route.Row] = resolved
+		m.resolve(resolved, routeLabel(mounted.Route), mounted.Route.Method)
+		m.perRoute[mounted.Route] = resolved
 	}
 }
 
@@ -83,7 +83,7 @@ func statusClass(class int) string {
 
 func (m *metrics) observe(done *endpoint.Done) {
 	of := &m.unmatched
-	if found := m.perRoute[done.Row]; found != nil {
+	if found := m.perRoute[done.Route]; found != nil {
 		of = found
 	}
 	class := done.Status / 100

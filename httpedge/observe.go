@@ -34,7 +34,7 @@ func attributes(done *endpoint.Done) []slog.Attr {
 	attrs = append(attrs,
 		slog.String("request_id", done.Call.RequestID),
 		slog.String("method", string(done.Method)),
-		slog.String("route", routeLabel(done.Row)),
+		slog.String("route", routeLabel(done.Route)),
 		slog.String("path", printable(done.Path)),
 		slog.Int("status", done.Status),
 		slog.Duration("elapsed", done.Elapsed),
@@ -59,11 +59,11 @@ func attributes(done *endpoint.Done) []slog.Attr {
 }
 
 // routeLabel is the pattern of a route, so that the set of labels is bounded.
-func routeLabel(row *endpoint.Row) string {
-	if row == nil {
+func routeLabel(route *endpoint.Route) string {
+	if route == nil {
 		return "unmatched"
 	}
-	return row.Path
+	return route.Path
 }
 
 // printable bounds a path for the log. The log handler escapes invalid text.

@@ -28,14 +28,14 @@ func WriteRoutes(w io.Writer, surfaces []Mounted, table RouteTable) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, mounted := range surfaces {
 		fmt.Fprintf(out, "# %s\n", mounted.Surface.Name)
-		for i := range mounted.Surface.Rows {
-			row := &mounted.Surface.Rows[i]
+		for i := range mounted.Surface.Routes {
+			route := &mounted.Surface.Routes[i]
 			columns := []string{
-				row.Method, strings.TrimSuffix(mounted.Prefix, "/") + row.Path, row.Handler, row.Access,
-				strconv.Itoa(row.Status), refusalNames(mounted.Surface, row),
+				route.Method, strings.TrimSuffix(mounted.Prefix, "/") + route.Path, route.Handler, route.Access,
+				strconv.Itoa(route.Status), refusalNames(mounted.Surface, route),
 			}
 			if table.Source {
-				columns = append(columns, row.Source)
+				columns = append(columns, route.Source)
 			}
 			fmt.Fprintln(out, strings.Join(columns, "\t"))
 		}
@@ -46,12 +46,12 @@ func WriteRoutes(w io.Writer, surfaces []Mounted, table RouteTable) error {
 	return nil
 }
 
-func refusalNames(surface endpoint.Surface, row *endpoint.Row) string {
-	if len(row.Errors) == 0 {
+func refusalNames(surface endpoint.Surface, route *endpoint.Route) string {
+	if len(route.Errors) == 0 {
 		return "-"
 	}
-	names := make([]string, len(row.Errors))
-	for i, code := range row.Errors {
+	names := make([]string, len(route.Errors))
+	for i, code := range route.Errors {
 		names[i] = surface.Refusals[code].Code
 	}
 	slices.Sort(names)

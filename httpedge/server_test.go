@@ -362,14 +362,16 @@ func TestFiles(t *testing.T) {
 		Listener: listener, Authenticator: endpointtest.Authenticate(endpointtest.ByToken), Logger: discard(),
 	})
 	require.NoError(t, err)
-	desk := surface((&desk{}).rows())
+	desk := surface((&desk{}).routes())
 	files, err := httpedge.Files(fstest.MapFS{
 		"index.html":    {Data: []byte("<!doctype html>")},
 		"app.js":        {Data: []byte("1")},
 		"img/logo.svg":  {Data: []byte("<svg/>")},
 		"a/index.html":  {Data: []byte("<p>")},
 		"data.unknown1": {Data: []byte("?")},
-	}, desk)
+		"long.js":       {Data: []byte(strings.Repeat("long ", 1000))},
+		"types.d.mts":   {Data: []byte("type")},
+	}, desk, httpedge.Alias{File: "app.js", Paths: []string{"/shell", "/shell/{a}"}})
 	require.NoError(t, err)
 	require.NoError(t, server.Mount("", files))
 	require.NoError(t, server.Mount("/desk", desk))
@@ -392,6 +394,18 @@ func TestFiles(t *testing.T) {
 	require.Equal(t, "image/svg+xml", b.do(get("/img/logo.svg")).header.Get("Content-Type"))
 	require.Equal(t, "application/octet-stream", b.do(get("/data.unknown1")).header.Get("Content-Type"))
 	require.Equal(t, "<p>", string(b.do(get("/a/")).raw))
+	for _, alias := range []string{"/shell", "/shell/of-a-page"} {
+		require.Equal(t, "1", string(b.do(get(alias)).raw))
+	}
+	b.refused(404, "NOT_FOUND", get("/types.d.mts"))
+	for accepted, packed := range map[string]bool{"gzip": true, "br, GZIP;q=0.5": true, "": false, "br": false, "gzip;q=0": false, "gzip; q=0.00": false, "gzipped": false} {
+		a := b.do(get("/long.js", "Accept-Encoding", accepted))
+		require.Equal(t, "Accept-Encoding", a.header.Get("Vary"))
+		require.Equal(t, packed, a.header.Get("Content-Encoding") == "gzip", accepted)
+		require.Equal(t, packed, len(a.raw) < 200, accepted)
+		require.Equal(t, 304, b.do(get("/long.js", "Accept-Encoding", accepted, "If-None-Match", a.header.Get("ETag"))).status)
+	}
+	require.Empty(t, b.do(get("/app.js", "Accept-Encoding", "gzip")).header.Get("Content-Encoding"), "it would only grow")
 	b.refused(404, "NOT_FOUND", get("/index.html"))
 	b.refused(404, "NOT_FOUND", get("/../go.mod"))
 	b.refused(401, "AUTH_REQUIRED", get("/desk/echo/a"))
@@ -404,17 +418,17 @@ func TestFiles(t *testing.T) {
 
 func TestMountRefusesMistakes(t *testing.T) {
 	b := serve(t)
-	require.ErrorContains(t, b.server.Mount("/desk", surface(b.desk.rows())), "taken by")
+	require.ErrorContains(t, b.server.Mount("/desk", surface(b.desk.routes())), "taken by")
 	require.ErrorContains(t, b.server.Mount("desk", surface(nil)), "must begin with /")
-	noAccess := []endpoint.Row{endpoint.On("GET /x", "", b.desk.echo)}
+	noAccess := []endpoint.Route{endpoint.On("GET /x", "", b.desk.echo)}
 	require.ErrorContains(t, b.server.Mount("/x", surface(noAccess)), "no access")
-	noParam := []endpoint.Row{endpoint.On("GET /x", "x:read", b.desk.echo)}
+	noParam := []endpoint.Route{endpoint.On("GET /x", "x:read", b.desk.echo)}
 	require.ErrorContains(t, b.server.Mount("/x", surface(noParam)), "no {name}")
 }
 
 func TestWriteRoutes(t *testing.T) {
 	var out strings.Builder
-	mounted := []httpedge.Mounted{{Prefix: "/desk/", Surface: surface((&desk{}).rows())}}
+	mounted := []httpedge.Mounted{{Prefix: "/desk/", Surface: surface((&desk{}).routes())}}
 	require.NoError(t, httpedge.WriteRoutes(&out, mounted, httpedge.RouteTable{}))
 	first := bufio.NewScanner(strings.NewReader(out.String()))
 	require.True(t, first.Scan())

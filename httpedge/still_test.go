@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge"
 	"parley/httpedge/endpoint"
@@ -21,10 +22,10 @@ type doorkeeper struct {
 	closed atomic.Bool
 }
 
-func (d *doorkeeper) Watch(endpoint.Caller, *endpoint.Row) func() *machine.Failure {
+func (d *doorkeeper) Watch(endpoint.Caller, *endpoint.Route) func() *machine.Failure {
 	return func() *machine.Failure {
 		if d.closed.Load() {
-			return machine.Fail(failurepb.Code_AUTH_REQUIRED, "no more")
+			return failure.Verbatim(failurepb.Code_AUTH_REQUIRED, "no more")
 		}
 		return nil
 	}

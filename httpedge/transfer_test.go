@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/httpedge"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
@@ -47,7 +47,7 @@ func (d *desk) upload(_ context.Context, in *uploadIn, upload *endpoint.Upload) 
 		return out, nil
 	}
 	if in.Name == "refused" {
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "no")
+		return nil, failure.Verbatim(failurepb.Code_NOT_FOUND, "no")
 	}
 	hash := sha256.New()
 	size, err := io.CopyBuffer(hash, struct{ io.Reader }{upload.Body}, make([]byte, 4096))
@@ -93,7 +93,7 @@ func (d *desk) download(ctx context.Context, in *downloadIn) (*endpoint.File, er
 			case "waits":
 				source = io.MultiReader(bytes.NewReader(content[offset:offset+100_000]), untilDone{ctx})
 			case "refused":
-				return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "not now")
+				return nil, failure.Verbatim(failurepb.Code_UNAVAILABLE, "not now")
 			}
 			if length >= 0 && in.How != "short" {
 				source = io.LimitReader(source, length)

@@ -32,6 +32,10 @@ const (
 	maxCompaction = 3
 	baseBytes     = 64 << 20 // of the first level below 0
 
+	// From this share of blocks full of tombstones on, a table is compacted only for that. With the engine's own tenth it would be
+	// every table that a flush writes: list places come and go with each turn.
+	tombstoneShare = 0.5
+
 	separateBytes   = 64 << 10 // values from this size on are written beside the tables
 	separateDepth   = 10
 	separateRewrite = 5 * time.Minute // such files are not rewritten when they are younger,
@@ -74,6 +78,7 @@ func openEngine(opts Options, c *condition, space *space, cache *blockCache, isN
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(filterBits)
 		o.Levels[i].Compression = func() *sstable.CompressionProfile { return block.SnappyCompression }
 	}
+	o.Experimental.TombstoneDenseCompactionThreshold = tombstoneShare
 	// Pieces of files lie beside the tables: a compaction does not write them again.
 	o.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
 		return pebble.ValueSeparationPolicy{

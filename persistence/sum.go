@@ -96,3 +96,58 @@ func (s *Store) hasSums(ctx context.Context, group uint32, prefix, before string
 	}
 	return found, r.end(nil)
 }
+
+// VisitSums visits rows of numbers of the given shards, which must be distinct (nil = all of conversations), shard by shard: each adds to what others have under
+// the same member. Member and values are valid until visit returns. It ends with ctx.
+func (s *Store) VisitSums(ctx context.Context, groups []uint32, q SumQuery, visit func(member []byte, values []int64)) error {
+	if groups == nil {
+		groups = s.groups
+	}
+	r, err := s.begin(ctx, groups...)
+	if err != nil {
+		return err
+	}
+	goesOn := every(ctx)
+	err = index.VisitSums(r.from, groups, q, func(member []byte, values []int64) error {
+		visit(member, values)
+		return goesOn()
+	})
+	if err != nil {
+		return r.end(readError("sums", err))
+	}
+	return r.end(nil)
+}
+
+// SpreadQuery selects rows of a list by their score.
+type SpreadQuery = index.SpreadQuery
+
+// Spread counts rows of a list of the given shards, which must be distinct (nil = all of conversations). It ends with ctx.
+func (s *Store) Spread(ctx context.Context, groups []uint32, q SpreadQuery) (map[int64]int64, error) {
+	if groups == nil {
+		groups = s.groups
+	}
+	if q.Unit <= 0 {
+		return nil, fmt.Errorf("count list by %d: %w", q.Unit, ErrInvalid)
+	}
+	r, err := s.begin(ctx, groups...)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := index.Spread(r.from, groups, q, every(ctx))
+	if err != nil {
+		return nil, r.end(readError("list", err))
+	}
+	return counts, r.end(nil)
+}
+
+// every looks after a context while rows are read, once in many rows.
+func every(ctx context.Context) func() error {
+	const rows = 4096
+	n := 0
+	return func() error {
+		if n++; n%rows == 0 {
+			return context.Cause(ctx)
+		}
+		return nil
+	}
+}

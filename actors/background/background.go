@@ -50,9 +50,14 @@ const blobsKept = 50 * time.Minute
 // BlobsLost says that the blobs that were stored for an entity created at this time (Unix ms) may be gone.
 func BlobsLost(createdAt int64) bool { return time.Since(time.UnixMilli(createdAt)) > blobsKept }
 
-// Cancel is the command that cancels the turn of a conversation.
-func Cancel() *conversationpb.Command {
-	return &conversationpb.Command{Body: &conversationpb.Command_Cancel{Cancel: &conversationpb.Cancel{}}}
+// Cancel is the command that cancels a turn of a conversation, "" = whichever is open.
+func Cancel(turn string) *conversationpb.Command {
+	return &conversationpb.Command{Body: &conversationpb.Command_Cancel{Cancel: &conversationpb.Cancel{RunId: turn}}}
+}
+
+// Look is a command that changes nothing and is answered with the state, after all that was told the conversation before.
+func Look(run string) *conversationpb.Command {
+	return &conversationpb.Command{Body: &conversationpb.Command_Hold{Hold: &conversationpb.Hold{RunId: run, Release: true}}}
 }
 
 // Await is the command that is answered when the turn has ended or waits for a person.

@@ -12,31 +12,26 @@ import (
 
 // answerCalls takes results of function calls that the caller's side has run, all in one append. The turn goes on once
 // nothing is pending any more, under the options that came with them.
-func (r *request) answerCalls(c *conversationpb.Answer) (machine.Decision, *machine.Failure) {
-	first, f := r.admit()
-	switch {
-	case f != nil:
-		return machine.Decision{}, f
-	case first != nil:
-		return r.repeatResumed(first, c.GetWait())
-	}
+func (r *request) answerCalls(c *conversationpb.Answer) *machine.Failure {
 	if of := c.GetOfAgent(); of != "" && (!r.state.IsSession() || r.state.GetAgentId() != of) {
-		return machine.Decision{}, conversationNotFound()
+		return conversationNotFound()
 	}
 	actions, f := r.answeredActions(c.GetOutputs())
 	if f != nil {
-		return machine.Decision{}, f
+		return f
 	}
-	if slices.ContainsFunc(actions, func(action *conversationpb.PendingAction) bool { return action.GetExpiresAt() <= r.now }) {
-		return r.answeredTooLate(actions), nil
+	if slices.ContainsFunc(actions, func(action *conversationpb.PendingAction) bool { return action.GetExpiresAt() <= r.Now }) {
+		r.answeredTooLate(actions)
+		return nil
 	}
 	if f = checkOptions(c.GetOptions()); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
-	if f = r.checkContext(r.command.GetRuntimeContext()); f != nil {
-		return machine.Decision{}, f
+	if f = r.checkContext(r.Command.GetRuntimeContext()); f != nil {
+		return f
 	}
-	return r.answered(c, actions), nil
+	r.answered(c, actions)
+	return nil
 }
 
 // answeredActions are the pending actions of the calls, in their order.
@@ -63,13 +58,13 @@ func (r *request) answeredActions(outputs []*conversationpb.ToolCall) ([]*conver
 	return actions, nil
 }
 
-// answeredTooLate is resolveTooLate of several.
-func (r *request) answeredTooLate(actions []*conversationpb.PendingAction) machine.Decision {
-	late := slices.IndexFunc(actions, func(action *conversationpb.PendingAction) bool { return action.GetExpiresAt() <= r.now })
-	return r.resolveTooLate(actions[late])
+// answeredTooLate is resolveTooLate for several actions.
+func (r *request) answeredTooLate(actions []*conversationpb.PendingAction) {
+	late := slices.IndexFunc(actions, func(action *conversationpb.PendingAction) bool { return action.GetExpiresAt() <= r.Now })
+	r.resolveTooLate(actions[late])
 }
 
-func (r *request) answered(c *conversationpb.Answer, actions []*conversationpb.PendingAction) machine.Decision {
+func (r *request) answered(c *conversationpb.Answer, actions []*conversationpb.PendingAction) {
 	before, run := r.state.GetLastSeq(), actions[0].GetRunId()
 	last := len(r.state.GetPending()) == len(actions)
 	for i, action := range actions {
@@ -81,17 +76,19 @@ func (r *request) answered(c *conversationpb.Answer, actions []*conversationpb.P
 		closed := closedWith(action, told, clean(output.GetResult()), clean(output.GetError()))
 		closed.By = r.by()
 		if !last && i == len(actions)-1 { // else the resumption remembers the command
-			closed.CommandId, closed.IssuedAt = r.command.GetCommandId(), r.command.GetIssuedAt()
+			closed.CommandId, closed.IssuedAt = r.Command.GetCommandId(), r.Command.GetIssuedAt()
 		}
 		r.close(action, conversationpb.HowResolved, closed)
 	}
 	if !last {
-		return machine.Decision{Events: r.events, Reply: turnReply(pausedResult(r.after()))}
+		r.Decision.Reply = turnReply(pausedResult(r.State()))
+		return
 	}
 	options := c.GetOptions()
 	if options == nil {
 		options = &conversationpb.TurnOptions{} // what the turn had is not for the rest of it
 	}
 	r.setOptions(run, options)
-	return r.awaited(r.resume(conversationpb.Mode_RESOLVE, before, r.command), c.GetWait(), before)
+	r.resume(conversationpb.Mode_RESOLVE, before, r.Command)
+	r.awaited(c.GetWait(), before)
 }

@@ -12,7 +12,7 @@ import (
 	"parley/proto/failurepb"
 )
 
-// asked is what a user_question asks, as its tool stored it (document 5, section 7).
+// asked is one question of a user_question, as its tool stored it (document 5, section 7).
 type asked struct {
 	Questions     []question `json:"questions"`
 	AllowFreeText *bool      `json:"allowFreeText"`
@@ -76,7 +76,7 @@ func invalidAnswers(reason failure.Reason) *failure.Failure {
 	return failure.New(failurepb.Code_VALIDATION, reason)
 }
 
-// brief is the beginning of a text that came from outside, for a failure's words.
+// brief cuts a text from outside to the length that a failure quotes.
 func brief(text string) string {
 	const most = 80
 	for at := range text {
@@ -87,7 +87,7 @@ func brief(text string) string {
 	return text
 }
 
-// named says whether an answer's key means the question.
+// named says whether an answer's key refers to the question.
 func (q *question) named(key string) bool { return key == q.Question || key == q.Header && key != "" }
 
 func (q *question) check(a answer, free bool) *machine.Failure {

@@ -9,18 +9,18 @@ import (
 
 // awaitRun answers when a run has ended. Of the last run the head knows how it ended, and answers with a partial
 // result; an older one is only in its stored record, so here it is not found.
-func (r *request) awaitRun(c *conversationpb.AwaitRun) (machine.Decision, *machine.Failure) {
+func (r *request) awaitRun(c *conversationpb.AwaitRun) *machine.Failure {
 	if f := r.access(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	run := c.GetRunId()
 	switch {
 	case run == "":
-		return refuse(failure.New(failurepb.Code_VALIDATION, failure.Required).In("runId"))
-	case r.state.GetLease().GetRunId() == run:
-		return machine.Decision{Wait: run}, nil
+		return failure.New(failurepb.Code_VALIDATION, failure.Required).In("runId")
+	case r.state.GetLease().GetRunId() == run, r.queued(run) != nil:
+		return r.wait(run)
 	case r.state.GetLastRunId() == run:
-		return machine.Decision{Reply: r.knownResult(run)}, nil
+		return r.reply(r.knownResult(run))
 	}
-	return refuse(failure.New(failurepb.Code_NOT_FOUND, failure.RunNotActive))
+	return failure.New(failurepb.Code_NOT_FOUND, failure.RunNotActive)
 }

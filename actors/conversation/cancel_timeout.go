@@ -5,30 +5,35 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// cancelTimeout says that a cancelled turn has not ended in time, or that it has ended but a former owner of it might
-// still be heard. First the cancel is answered settled: false; a turn that does not even report within the grace time is
-// ended without its report, which will be refused. Of a run that has ended only those are left to be answered who wait
-// for the silence of a former owner: that is the case by now, or they would not wait any longer.
-func (r *request) cancelTimeout(c *conversationpb.CancelTimeout) (machine.Decision, *machine.Failure) {
-	lease, run := r.state.GetLease(), c.GetRunId()
-	running := run != "" && lease.GetRunId() == run
-	if run == "" || c.GetFinal() && !running || running && !lease.GetCancelling() {
-		return machine.Decision{}, nil
+// cancelTimeout handles a cancelled turn that has not ended in time. First the cancel is answered with settled: false; a turn that
+// does not report within the grace time either is ended without its report, which is refused if it comes.
+func (r *request) cancelTimeout(c *conversationpb.CancelTimeout) *machine.Failure {
+	run := c.GetRunId()
+	switch {
+	case r.state.GetLease().GetRunId() != run:
+		return r.tooLate(c)
+	case c.GetFinal():
+		r.Urgent(StopTurn{RunID: run, Reason: CauseFenced})
+		r.endNow(conversationpb.StopReason_CANCELLED, nil)
+		return nil
 	}
-	if !running {
-		cancelled := c.GetCancelled() ||
-			r.state.GetLastRunId() == run && r.state.GetStopReason() == conversationpb.StopReason_CANCELLED
-		told := &conversationpb.Cancelled{Cancelled: cancelled, Settled: c.GetSilent(), State: r.state}
-		if cancelled {
-			told.RunId = run
-		}
-		return machine.Decision{Settle: []machine.Settlement{{Key: cancelKey(run), Reply: cancelledReply(told)}}}, nil
+	r.Settle(cancelKey(run), cancelledReply(&conversationpb.Cancelled{Cancelled: true, RunId: run, State: r.state}))
+	return nil
+}
+
+// tooLate is a time-out of a turn that has ended, but whose former owner might still have been streaming. It answers the callers
+// who waited for that to be over: TakeoverSilence has passed.
+func (r *request) tooLate(c *conversationpb.CancelTimeout) *machine.Failure {
+	run := c.GetRunId()
+	if run == "" || c.GetFinal() || r.state.GetLease().GetRunId() == run {
+		return nil
 	}
-	if c.GetFinal() {
-		decision := r.endNow(conversationpb.StopReason_CANCELLED, nil)
-		decision.Urgent = []machine.Effect{StopTurn{RunID: run, Reason: CauseFenced}}
-		return decision, nil
+	cancelled := c.GetCancelled() ||
+		r.state.GetLastRunId() == run && r.state.GetStopReason() == conversationpb.StopReason_CANCELLED
+	told := &conversationpb.Cancelled{Cancelled: cancelled, Settled: c.GetSilent(), State: r.state}
+	if cancelled {
+		told.RunId = run
 	}
-	told := &conversationpb.Cancelled{Cancelled: true, RunId: run, State: r.state}
-	return machine.Decision{Settle: []machine.Settlement{{Key: cancelKey(run), Reply: cancelledReply(told)}}}, nil
+	r.Settle(cancelKey(run), cancelledReply(told))
+	return nil
 }

@@ -8,29 +8,24 @@ import (
 	"parley/proto/failurepb"
 )
 
-// continueTurn goes on with a turn that the budget cut (document 2, "States": budget-stopped, continue).
-func (r *request) continueTurn(c *conversationpb.Continue) (machine.Decision, *machine.Failure) {
-	first, f := r.admit()
-	switch {
-	case f != nil:
-		return machine.Decision{}, f
-	case first != nil:
-		return r.repeatResumed(first, c.GetWait())
-	}
+// continueTurn resumes a turn that the budget cut (document 2, "States": budget-stopped, continue).
+func (r *request) continueTurn(c *conversationpb.Continue) *machine.Failure {
 	if f := r.unheld(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	if f := r.continuable(c.GetAgent()); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
-	if f := r.checkContext(r.command.GetRuntimeContext()); f != nil {
-		return machine.Decision{}, f
+	if f := r.checkContext(r.Command.GetRuntimeContext()); f != nil {
+		return f
 	}
 	before := r.state.GetLastSeq()
-	return r.awaited(r.resume(conversationpb.Mode_CONTINUE, before, r.command), c.GetWait(), before), nil
+	r.resume(conversationpb.Mode_CONTINUE, before, r.Command)
+	r.awaited(c.GetWait(), before)
+	return nil
 }
 
-// continuable refuses where nothing can be gone on with.
+// continuable refuses when there is no turn to resume.
 func (r *request) continuable(agent *agentpb.Agent) *machine.Failure {
 	if r.state.GetStatus() == conversationpb.Status_WAITING {
 		return r.actionPending()

@@ -5,8 +5,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"google.golang.org/protobuf/proto"
-
 	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
@@ -20,26 +18,28 @@ const (
 	SourceTask = conversationpb.SourceTask
 )
 
-// create makes a new conversation, idle and empty, owned by its caller. A repeat of the command is answered with the
-// conversation as it is now.
-func (r *request) create(c *conversationpb.Create) (machine.Decision, *machine.Failure) {
-	if r.state != nil {
-		if f := r.access(); f != nil {
-			return machine.Decision{}, f
-		}
-		if r.outcome() != nil {
-			return machine.Decision{Reply: stateReply(r.state)}, nil
-		}
-		return refuse(failure.New(failurepb.Code_ALREADY_EXISTS, failure.ConversationExists))
-	}
+// create makes a new conversation, idle and empty, owned by its caller.
+func (r *request) create(c *conversationpb.Create) *machine.Failure {
 	state, f := r.newConversation(c)
 	if f != nil {
-		return machine.Decision{}, f
+		return f
 	}
-	if id := r.command.GetCommandId(); id != "" {
-		state.Outcomes = []*conversationpb.Outcome{{CommandId: id, IssuedAt: r.command.GetIssuedAt()}}
+	if id := r.Command.GetCommandId(); id != "" {
+		state.Outcomes = []*conversationpb.Outcome{{CommandId: id, IssuedAt: r.Command.GetIssuedAt()}}
 	}
-	return machine.Decision{Create: true, Events: []proto.Message{r.created(state)}, Reply: stateReply(state)}, nil
+	r.created(state)
+	return r.reply(stateReply(r.state))
+}
+
+// createAgain handles create for an existing conversation. A repeated command gets the conversation's current state.
+func (r *request) createAgain(*conversationpb.Create) *machine.Failure {
+	switch f := r.access(); {
+	case f != nil:
+		return f
+	case r.outcome() == nil:
+		return failure.New(failurepb.Code_ALREADY_EXISTS, failure.ConversationExists)
+	}
+	return r.reply(stateReply(r.state))
 }
 
 func validUserID(id string) bool {
@@ -47,8 +47,8 @@ func validUserID(id string) bool {
 }
 
 func (r *request) newConversation(c *conversationpb.Create) (*conversationpb.State, *machine.Failure) {
-	caller, agent := r.command.GetCaller(), c.GetAgent()
-	if r.command.GetConversationId() == "" {
+	caller, agent := r.Command.GetCaller(), c.GetAgent()
+	if r.Command.GetConversationId() == "" {
 		return nil, failure.New(failurepb.Code_VALIDATION, failure.ConversationNeedsID)
 	}
 	if agent.GetId() == "" {
@@ -61,7 +61,7 @@ func (r *request) newConversation(c *conversationpb.Create) (*conversationpb.Sta
 		return nil, f
 	}
 	state := &conversationpb.State{
-		Id:          r.command.GetConversationId(),
+		Id:          r.Command.GetConversationId(),
 		TenantId:    caller.GetTenantId(),
 		ProjectId:   caller.GetProjectId(),
 		UserId:      caller.GetUserId(),
@@ -69,11 +69,11 @@ func (r *request) newConversation(c *conversationpb.Create) (*conversationpb.Sta
 		AgentName:   agent.GetName(),
 		Status:      conversationpb.Status_IDLE,
 		NextMessage: 1,
-		CreatedAt:   r.now,
-		UpdatedAt:   r.now,
+		CreatedAt:   r.Now,
+		UpdatedAt:   r.Now,
 		Source:      c.GetSource(),
 
-		CreatedMicros: r.env.Now.UnixMicro(),
+		CreatedMicros: r.Env.Now.UnixMicro(),
 	}
 	if state.Source == "" {
 		state.Source = defaultSource

@@ -9,36 +9,43 @@ import (
 	"parley/proto/failurepb"
 )
 
-// delete ends the conversation with all that belongs to it. A running turn is stopped first and its report will find
-// nothing; only_idle refuses it as busy instead. Nothing is kept of a conversation that is gone: a repeat of the command that
-// finds none is taken for the second half of one that was carried out.
-func (r *request) delete(c *conversationpb.Delete) (machine.Decision, *machine.Failure) {
-	deleted := &conversationpb.Reply{Body: &conversationpb.Reply_Deleted{Deleted: &conversationpb.Deleted{}}}
-	if r.state == nil && r.command.GetRepeated() {
-		return machine.Decision{Reply: deleted}, nil // the first time has done it, and its answer was lost
-	}
+// delete ends the conversation with all that belongs to it. A running turn is stopped first, and its report is
+// dropped; with only_idle a running turn refuses the command as busy.
+func (r *request) delete(c *conversationpb.Delete) *machine.Failure {
 	if f := r.access(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
-	decision := machine.Decision{Delete: true, Reply: deleted}
 	if c.GetOnlyIdle() {
 		if f := r.atRest(); f != nil {
-			return machine.Decision{}, f
+			return f
 		}
 	}
-	lease := r.state.GetLease()
-	if lease == nil {
-		return decision, nil
+	r.Remove()
+	for _, q := range r.state.GetQueue() {
+		r.SettleRefused(q.GetMessage().GetRunId(), failure.New(failurepb.Code_NOT_FOUND, failure.ConversationDeleted))
 	}
-	run := lease.GetRunId()
-	decision.Urgent = []machine.Effect{StopTurn{RunID: run, Reason: CauseDeleted}}
-	decision.Settle = []machine.Settlement{
-		{Key: run, Failure: failure.New(failurepb.Code_NOT_FOUND, failure.ConversationDeleted)},
-		{Key: cancelKey(run), Reply: cancelledReply(&conversationpb.Cancelled{
+	if lease := r.state.GetLease(); lease != nil {
+		run := lease.GetRunId()
+		r.Urgent(StopTurn{RunID: run, Reason: CauseDeleted})
+		r.SettleRefused(run, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationDeleted))
+		r.Settle(cancelKey(run), cancelledReply(&conversationpb.Cancelled{
 			Cancelled: true, RunId: run, Settled: r.loud() == 0, State: deletedState(r.state),
-		})},
+		}))
 	}
-	return decision, nil
+	return r.reply(deletedReply())
+}
+
+// deleteAgain handles delete for a conversation that does not exist. Nothing is kept of a deleted one, so the command is taken for
+// a repeat of the one that deleted it.
+func (r *request) deleteAgain(*conversationpb.Delete) *machine.Failure {
+	if !r.Command.GetRepeated() {
+		return conversationNotFound()
+	}
+	return r.reply(deletedReply())
+}
+
+func deletedReply() *conversationpb.Reply {
+	return &conversationpb.Reply{Body: &conversationpb.Reply_Deleted{Deleted: &conversationpb.Deleted{}}}
 }
 
 // atRest refuses a conversation in which a turn runs, or one of a background run is about to. One that waits for a person is
@@ -50,7 +57,7 @@ func (r *request) atRest() *machine.Failure {
 	return cmp.Or(r.held(), r.notRunning())
 }
 
-// deletedState is what a cancel is told of a conversation that ended under it: idle, its turn cancelled.
+// deletedState answers a cancel whose conversation was deleted meanwhile: idle, the turn cancelled.
 func deletedState(s *conversationpb.State) *conversationpb.State {
 	last := fork(s)
 	last.Lease, last.Status, last.StopReason = nil, conversationpb.Status_IDLE, conversationpb.StopReason_CANCELLED

@@ -3,8 +3,9 @@
 // It is a machine.Machine over package conversationpb: pure, one file per command, state.go for what events do, project.go
 // for the rows that follow.
 //
-// Transitions, with the row of document 2, section A, "States and transitions" that each one serves ("-" where the
-// document is silent and the architecture decides):
+// states.md is the state table that runs (machine.go), by phase. What follows adds the conditions, and the row of document 2,
+// section A, "States and transitions" that each transition serves ("-" where the document is silent and the architecture
+// decides). Its idle is the phases idle and cut, its running the phases running and cancelling:
 //
 //	state    command                 condition                      next     events                       row
 //	none     create                                                 idle     created (0)                  -
@@ -13,7 +14,15 @@
 //	idle     send                    budget left                    running  user.message, running        idle, send
 //	idle     send                    budget used up                 idle     refused BUDGET_REACHED       402
 //	idle     cancel                                                 idle     none: nothing to cancel      cancel
+//	any      cancel                  names a turn that is over      same     none: nothing to cancel      cancel
 //	running  send                                                   running  refused CONVERSATION_BUSY    409
+//	running  send on_busy queue      room in the queue              running  message.queued                       -
+//	running  send on_busy interrupt  the same                       running  cancel_requested, message.queued     -
+//	waiting  send on_busy queue      the same                       waiting  message.queued                       -
+//	waiting  send on_busy interrupt                                 running  action.cancelled, agent.message, idle, then as idle  -
+//	any      cancel                  names a queued turn            same     message.unqueued                     -
+//	any      what leaves it at rest  messages are queued            running  the same, user.message, running      -
+//	idle     send, edit, ...         messages are queued            same     refused CONVERSATION_BUSY            -
 //	running  finish                  holds the lease                idle     agent.message?, idle         -
 //	running  finish budget_reached   budget pauses                  idle     the same, continuable        budget reached
 //	running  finish                  cancelled, taken over lately   idle     the same, settled later      running, cancel
@@ -71,6 +80,10 @@
 //	any      set_title               none, or the first message's    same     updated, session.usage       titles
 //	any      update                  changes something              same     updated                      budget raised
 //	any      send, cancel, update    the command came before        same     none: answered as it was     -
+//	any      set_push                       the turn runs or waits  same     push set (not public)        A2A
+//	any      remove_push                    it is there             same     push removed (not public)    A2A
+//	any      what ends or pauses a turn     it has pushes           as ever  the same, push due (not public)  A2A
+//	any      pushed, due                    an attempt is known, or due  same  push due, or over (not public)  A2A
 //	any      delete                                                 none     none: everything goes        delete
 //	none     delete                  a repeat of the command        none     none: answered as it was     delete
 //	any      await_run               the run is active              same     none: waits                  -
@@ -97,6 +110,13 @@
 // A background run holds the conversation from its admission to its end (State.background_run), so that no other turn comes
 // in between; the public log has no event for it. Actions of its turns can still be resolved, cancelled and expire. The
 // outcome of hold is stored for repeats, that of hold release is not: a release is idempotent.
+//
+// Pushes (State.pushes) are the addresses that are told when a turn ends or pauses (push.go): a delivery of each is stored with
+// that, attempts to one address follow each other, and an address goes once the end of its turn is told or given up.
+//
+// Messages that wait for their turns are in the head (State.queue), with ids from the beginning. The append after which nothing
+// keeps the first one waiting begins its turn (next): a turn that ends in any way, a background run that lets go, a budget that is
+// raised. A turn that waits for a person or can be continued keeps them waiting.
 //
 // Runtime contexts, the conversation's and the turn's own, are bytes that the edge has encrypted. Their size is bounded here;
 // only the runner reads them.

@@ -10,51 +10,45 @@ import (
 // edit replaces a user message, removes everything after it and answers anew (document 2, "Rules for sending a
 // message"): one append, so that nobody sees the old message gone without the new one. The new message has a new id and
 // the old one's place. Files of the conversation stay, also those that only removed messages named.
-func (r *request) edit(c *conversationpb.Edit) (machine.Decision, *machine.Failure) {
-	first, f := r.admit()
-	switch {
-	case f != nil:
-		return machine.Decision{}, f
-	case first != nil:
-		return r.repeat(first, c.GetWait())
-	}
+func (r *request) edit(c *conversationpb.Edit) *machine.Failure {
 	if experience := c.GetAgent().GetExperience(); experience != nil && !experience.GetEdit() {
-		return refuse(failure.New(failurepb.Code_ACTION_DISABLED, failure.EditDisabled))
+		return failure.New(failurepb.Code_ACTION_DISABLED, failure.EditDisabled)
 	}
 	if f := r.checkContent(c.GetContent()); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	if f := r.ready(c.GetAgent()); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	if f := r.current(c.GetTarget()); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	old := c.GetTarget().GetMessage()
 	if old.GetRole() != conversationpb.Role_USER {
-		return refuse(failure.New(failurepb.Code_INVALID_MESSAGE_TARGET, failure.OnlyUserMessagesEdited))
+		return failure.New(failurepb.Code_INVALID_MESSAGE_TARGET, failure.OnlyUserMessagesEdited)
 	}
 	files := old.GetFiles()
 	if c.GetSetFiles() {
 		var f *machine.Failure
 		if files, f = r.fileRefs(c.GetFileIds()); f != nil {
-			return machine.Decision{}, f
+			return f
 		}
 	}
-	return r.rewrite(c, old, files), nil
+	r.rewrite(c, old, files)
+	return nil
 }
 
-func (r *request) rewrite(c *conversationpb.Edit, old *conversationpb.Message, files []*conversationpb.FileRef) machine.Decision {
-	run := r.env.NewID("run")
+func (r *request) rewrite(c *conversationpb.Edit, old *conversationpb.Message, files []*conversationpb.FileRef) {
+	run := r.Env.NewID("run")
 	message := &conversationpb.Message{
-		Id:              r.env.NewID("msg"),
+		Id:              r.Env.NewID("msg"),
 		Number:          old.GetNumber(),
 		Role:            conversationpb.Role_USER,
 		Content:         c.GetContent(),
 		Metadata:        old.GetMetadata(),
 		RunId:           run,
-		CreatedAt:       r.now,
-		UpdatedAt:       r.now,
+		CreatedAt:       r.Now,
+		UpdatedAt:       r.Now,
 		Name:            old.GetName(),
 		Files:           files,
 		PreviousContent: previous(old),
@@ -68,5 +62,5 @@ func (r *request) rewrite(c *conversationpb.Edit, old *conversationpb.Message, f
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_UserMessage{
 		UserMessage: &conversationpb.UserMessage{Message: message},
 	}})
-	return r.begin(r.newLease(run, conversationpb.Mode_EDIT), message, c.GetWait())
+	r.begin(r.newLease(run, conversationpb.Mode_EDIT), message, c.GetWait())
 }

@@ -1,6 +1,9 @@
 package conversation
 
-import "parley/proto/conversationpb"
+import (
+	"parley/proto/conversationpb"
+	"parley/proto/deliverypb"
+)
 
 // StartTurn starts the turn runner, detached from every connection. The messages it points to are shared with the
 // state: read only.
@@ -51,6 +54,13 @@ type TellFeedback struct {
 	ConversationID, ProjectID, AgentID string
 	Message                            *conversationpb.Message
 	Feedback                           *conversationpb.Feedback
+}
+
+// TellPush makes an attempt to tell an address that a turn has ended or paused.
+type TellPush struct {
+	ConversationID string
+	Push           *conversationpb.Push
+	Attempt        *deliverypb.Delivery
 }
 
 // StopTurn makes the runner of a run stop at once and report. Stopping a run that does not run here does nothing.

@@ -14,7 +14,7 @@ import (
 const maxClosed = 32
 
 // applyTurn is apply of the events that happen inside a turn: steps, money, pauses.
-func (m *Machine) applyTurn(next *conversationpb.State, event *conversationpb.Event) {
+func (m *rules) applyTurn(next *conversationpb.State, event *conversationpb.Event) {
 	switch body := event.GetBody().(type) {
 	case *conversationpb.Event_ToolUse:
 		toolUse(next, body.ToolUse)
@@ -38,6 +38,8 @@ func (m *Machine) applyTurn(next *conversationpb.State, event *conversationpb.Ev
 		m.turnResumed(next, event, body.TurnResumed)
 	case *conversationpb.Event_ToolRemembered:
 		toolRemembered(next, body.ToolRemembered)
+	default:
+		applyPush(next, event)
 	}
 }
 
@@ -147,7 +149,7 @@ func park(lease *conversationpb.Lease) *conversationpb.Lease {
 }
 
 // actionClosed takes an action off the pending ones. Its call has its result, or is to be run.
-func (m *Machine) actionClosed(next *conversationpb.State, event *conversationpb.Event, closed *conversationpb.ActionClosed) {
+func (m *rules) actionClosed(next *conversationpb.State, event *conversationpb.Event, closed *conversationpb.ActionClosed) {
 	next.Pending = slices.DeleteFunc(slices.Clone(next.GetPending()), func(a *conversationpb.PendingAction) bool {
 		return a.GetId() == closed.GetId()
 	})
@@ -178,7 +180,7 @@ func (m *Machine) actionClosed(next *conversationpb.State, event *conversationpb
 	m.remember(next, outcome)
 }
 
-func (m *Machine) turnResumed(next *conversationpb.State, event *conversationpb.Event, resumed *conversationpb.TurnResumed) {
+func (m *rules) turnResumed(next *conversationpb.State, event *conversationpb.Event, resumed *conversationpb.TurnResumed) {
 	given, lease := resumed.GetLease(), forkLease(next.GetPaused())
 	lease.Node, lease.Epoch, lease.Mode = given.GetNode(), given.GetEpoch(), given.GetMode()
 	lease.Attempt, lease.AttemptAt, lease.Quick, lease.Deaths = given.GetAttempt(), given.GetAttemptAt(), 0, 0

@@ -14,27 +14,26 @@ const (
 )
 
 // due does what the time has come for: files that are kept no longer, actions that nobody decided (document 2, "States":
-// waiting, action lapses). A conversation for which there is nothing to do is left as it is.
-func (r *request) due() (machine.Decision, *machine.Failure) {
-	if r.state == nil {
-		return machine.Decision{}, nil
-	}
+// waiting, action lapses), addresses that are to be told again. A conversation for which there is nothing to do is left as it is.
+func (r *request) due(*conversationpb.Due) *machine.Failure {
 	r.expireFiles()
-	return r.lapse(), nil
+	r.lapse()
+	r.pushesDue()
+	return nil
 }
 
 // lapse closes the actions whose time is over, as the limits say.
-func (r *request) lapse() machine.Decision {
+func (r *request) lapse() {
 	var expired, rest []*conversationpb.PendingAction
 	for _, action := range r.state.GetPending() {
-		if action.GetExpiresAt() <= r.now {
+		if action.GetExpiresAt() <= r.Now {
 			expired = append(expired, action)
 			continue
 		}
 		rest = append(rest, action)
 	}
 	if len(expired) == 0 {
-		return machine.Decision{Events: r.events}
+		return
 	}
 	// Nobody is there any more who would use the answer of a turn whose caller has left its own calls open.
 	left := slices.ContainsFunc(expired, (*conversationpb.PendingAction).GetOfCaller)
@@ -51,11 +50,12 @@ func (r *request) lapse() machine.Decision {
 	case cancel:
 		r.closeAll(rest)
 		r.endPaused()
-		return machine.Decision{Events: r.events}
+		r.next()
+		return
 	case len(rest) > 0:
-		return machine.Decision{Events: r.events}
+		return
 	}
-	return r.resume(conversationpb.Mode_RESOLVE, before, nil) // a resolve that came too late is not what did it
+	r.resume(conversationpb.Mode_RESOLVE, before, nil) // a resolve that came too late is not what did it
 }
 
 func tellLate(action *conversationpb.PendingAction) string {
@@ -90,7 +90,7 @@ func (r *request) giveUp() *conversationpb.Message {
 	}
 	r.closeAll(r.state.GetPending())
 	left := r.endPaused()
-	r.made = uint64(len(r.events))
+	r.made = r.LastSeq()
 	return left
 }
 

@@ -28,47 +28,46 @@ func defaultReasons() []string {
 
 // rate keeps one rating of an answer; a new one replaces the old (document 2, "Rules for sending a message"). It needs
 // no lease: it may come while another turn runs. The same rating again stores nothing and tells nobody.
-func (r *request) rate(c *conversationpb.Rate) (machine.Decision, *machine.Failure) {
+func (r *request) rate(c *conversationpb.Rate) *machine.Failure {
 	if f := r.access(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	experience := c.GetAgent().GetExperience()
 	if experience != nil && !experience.GetFeedbackEnabled() {
-		return refuse(failure.New(failurepb.Code_FEEDBACK_DISABLED, failure.FeedbackDisabled))
+		return failure.New(failurepb.Code_FEEDBACK_DISABLED, failure.FeedbackDisabled)
 	}
 	feedback, f := rating(c, experience)
 	if f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	if f = r.ratable(c.GetTarget()); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
-	feedback.UserId, feedback.CreatedAt, feedback.UpdatedAt = clean(r.command.GetCaller().GetUserId()), r.now, r.now
+	feedback.UserId, feedback.CreatedAt, feedback.UpdatedAt = clean(r.Command.GetCaller().GetUserId()), r.Now, r.Now
 	message := c.GetTarget().GetMessage()
 	was := message.GetFeedback()
 	if was != nil {
 		feedback.CreatedAt = was.GetCreatedAt()
 	}
 	reply := &conversationpb.Rated{MessageId: message.GetId(), Feedback: feedback}
-	decision := machine.Decision{Reply: &conversationpb.Reply{Body: &conversationpb.Reply_Rated{Rated: reply}}}
+	r.Decision.Reply = &conversationpb.Reply{Body: &conversationpb.Reply_Rated{Rated: reply}}
 	if was == nil && feedback.GetRating() == "" {
-		return decision, nil // nothing to take back
+		return nil // nothing to take back
 	}
 	if sameRating(was, feedback) {
 		reply.Feedback = was
-		return decision, nil
+		return nil
 	}
 	rated := proto.CloneOf(message)
 	rated.Feedback = feedback
 	r.emit(message.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_MessageChanged{
 		MessageChanged: &conversationpb.MessageChanged{Message: rated},
 	}})
-	decision.Events = r.events
-	decision.Effects = []machine.Effect{TellFeedback{
+	r.Effect(TellFeedback{
 		ConversationID: r.state.GetId(), ProjectID: r.state.GetProjectId(), AgentID: r.state.GetAgentId(),
 		Message: rated, Feedback: feedback,
-	}}
-	return decision, nil
+	})
+	return nil
 }
 
 func sameRating(a, b *conversationpb.Feedback) bool {

@@ -178,6 +178,8 @@ func fork(s *conversationpb.State) *conversationpb.State {
 		BackgroundRun:   s.BackgroundRun,
 
 		TitleProvisional: s.TitleProvisional,
+		Pushes:           s.Pushes,
+		Queue:            s.Queue,
 	}
 	keepUnknown(s, next)
 	return next

@@ -35,18 +35,18 @@ const (
 
 // addFile makes a stored blob a file of the conversation: the same append commits it. Who uploads again what is there
 // already is answered with it.
-func (r *request) addFile(c *conversationpb.AddFile) (machine.Decision, *machine.Failure) {
+func (r *request) addFile(c *conversationpb.AddFile) *machine.Failure {
 	if f := r.access(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	if known := r.known(c.GetFile().GetId()); known != nil {
-		return machine.Decision{Reply: fileReply(known)}, nil
+		return r.reply(fileReply(known))
 	}
 	file, f := r.attach(c.GetFile(), c.GetAgent())
 	if f != nil {
-		return machine.Decision{}, f
+		return f
 	}
-	return machine.Decision{Events: r.events, Reply: fileReply(file)}, nil
+	return r.reply(fileReply(file))
 }
 
 // known is the file of the conversation with the id, past its time or not; nil = there is none.
@@ -71,9 +71,9 @@ func (r *request) attach(stored *conversationpb.File, agent *agentpb.Agent) (*co
 	file := proto.CloneOf(stored)
 	file.ConversationId, file.UserId, file.AgentId = r.state.GetId(), r.state.GetUserId(), r.state.GetAgentId()
 	file.TenantId, file.ProjectId = r.state.GetTenantId(), r.state.GetProjectId()
-	file.Metadata, file.CreatedAt, file.ExpiresAt = metadata, r.now, 0
+	file.Metadata, file.CreatedAt, file.ExpiresAt = metadata, r.Now, 0
 	if days := agent.GetCapabilities().GetAttachments().GetRetentionDays(); days > 0 {
-		file.ExpiresAt = r.now + (time.Duration(days) * day).Milliseconds()
+		file.ExpiresAt = r.Now + (time.Duration(days) * day).Milliseconds()
 	}
 	r.emit("", &conversationpb.Event{Body: &conversationpb.Event_FileAdded{FileAdded: &conversationpb.FileAdded{File: file}}})
 	return file, nil
@@ -109,7 +109,7 @@ func (r *request) attachable(file *conversationpb.File, agent *agentpb.Agent) *m
 			With("allowedMimeTypes", rules.GetAllowedMimeTypes())
 	}
 	most := attachment.MaxFiles(rules)
-	if len(attachment.Kept(r.state.GetFiles(), r.now)) >= most {
+	if len(attachment.Kept(r.state.GetFiles(), r.Now)) >= most {
 		return failure.New(failurepb.Code_TOO_MANY_FILES, failure.FilesFull).With("maxFiles", most)
 	}
 	return nil
@@ -117,7 +117,7 @@ func (r *request) attachable(file *conversationpb.File, agent *agentpb.Agent) *m
 
 // file is the file of the conversation with the id, nil if there is none, or it has expired.
 func (r *request) file(id string) *conversationpb.File {
-	if file := r.known(id); !attachment.Expired(file, r.now) {
+	if file := r.known(id); !attachment.Expired(file, r.Now) {
 		return file
 	}
 	return nil
@@ -143,22 +143,22 @@ func (r *request) fileRefs(ids []string) ([]*conversationpb.FileRef, *machine.Fa
 }
 
 // removeFile takes a file and its bytes away. Messages that named it still do.
-func (r *request) removeFile(c *conversationpb.RemoveFile) (machine.Decision, *machine.Failure) {
+func (r *request) removeFile(c *conversationpb.RemoveFile) *machine.Failure {
 	if f := r.access(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	if r.file(c.GetFileId()) == nil {
-		return refuse(failure.New(failurepb.Code_NOT_FOUND, failure.FileNotFound))
+		return failure.New(failurepb.Code_NOT_FOUND, failure.FileNotFound)
 	}
 	r.filesGo(filesDeleted, c.GetFileId())
-	return machine.Decision{Events: r.events, Reply: stateReply(r.after())}, nil
+	return r.reply(stateReply(r.State()))
 }
 
 // expireFiles takes away what is kept no longer. It is part of what a Due command does.
 func (r *request) expireFiles() {
 	var ids []string
 	for _, file := range r.state.GetFiles() {
-		if attachment.Expired(file, r.now) {
+		if attachment.Expired(file, r.Now) {
 			ids = append(ids, file.GetId())
 		}
 	}

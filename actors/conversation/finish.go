@@ -24,9 +24,9 @@ const (
 
 // finish takes the runner's report: the answer, if there is one, and the end of the turn are one append. Only the
 // holder of the lease may report; a run that was ended without its report, or restarted since, is refused.
-func (r *request) finish(c *conversationpb.Finish) (machine.Decision, *machine.Failure) {
+func (r *request) finish(c *conversationpb.Finish) *machine.Failure {
 	if f := r.holds(c.GetRunId(), c.GetEpoch()); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	lease, run := r.state.GetLease(), c.GetRunId()
 	usage := sane(c.GetUsage())
@@ -37,9 +37,9 @@ func (r *request) finish(c *conversationpb.Finish) (machine.Decision, *machine.F
 	switch {
 	case c.GetStopReason() != conversationpb.StopReason_BUDGET_REACHED:
 	case c.Steps != nil && c.GetSteps() < lease.GetSteps():
-		return machine.Decision{Reply: progressedReply(lease, false)}, nil // the turn went on with this report already
+		return r.reply(progressedReply(lease, false)) // the turn went on with this report already
 	case r.moreToSpend(c, usage):
-		return r.goOn(c, usage), nil
+		return r.goOn(c, usage)
 	}
 	ended := r.ending(c)
 	ended.Usage = addUsage(lease.GetUsage(), usage)
@@ -56,7 +56,9 @@ func (r *request) finish(c *conversationpb.Finish) (machine.Decision, *machine.F
 	if title != nil {
 		result.Title = title.GetPatch().GetTitle()
 	}
-	return r.ended(lease, result), nil
+	r.next()
+	r.ended(lease, result)
+	return nil
 }
 
 // moreToSpend says that the budget which ended the turn is not in force any more: it was raised or removed meanwhile, and what
@@ -74,18 +76,15 @@ func (r *request) moreToSpend(c *conversationpb.Finish, usage *conversationpb.Us
 
 // goOn has a turn that a former budget cut start anew behind what it has said (document 2, "Limits": raising a budget takes
 // effect in the turn that runs). Its followers see the text go on.
-func (r *request) goOn(c *conversationpb.Finish, usage *conversationpb.Usage) machine.Decision {
+func (r *request) goOn(c *conversationpb.Finish, usage *conversationpb.Usage) *machine.Failure {
 	run := c.GetRunId()
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_Partial{Partial: &conversationpb.Partial{
 		Text: clean(c.GetPartial().GetText()), Usage: usage, Charged: true,
 	}}})
 	r.settled(run, usage)
-	state := r.after()
-	return machine.Decision{
-		Events:  r.events,
-		Effects: []machine.Effect{startTurn(state, state.GetLease(), state.GetLease().GetUserMessage())},
-		Reply:   progressedReply(state.GetLease(), false),
-	}
+	state := r.State()
+	r.Effect(startTurn(state, state.GetLease(), state.GetLease().GetUserMessage()))
+	return r.reply(progressedReply(state.GetLease(), false))
 }
 
 // end emits the events with which a turn ends: its answer, what it cost that was not told before, and the end itself.
@@ -210,8 +209,8 @@ func (r *request) newAnswer(
 		Status:     status,
 		StopReason: reason,
 		RunId:      turn.GetRunId(),
-		CreatedAt:  r.now,
-		UpdatedAt:  r.now,
+		CreatedAt:  r.Now,
+		UpdatedAt:  r.Now,
 		InReplyTo:  turn.GetUserMessage().GetId(),
 	}
 	if stored := ownAnswer(turn); stored != nil {
@@ -220,7 +219,7 @@ func (r *request) newAnswer(
 		answer.RegeneratedFrom = stored.GetRegeneratedFrom()
 		return answer
 	}
-	answer.Id, answer.Number = r.env.NewID("msg"), r.state.GetNextMessage()
+	answer.Id, answer.Number = r.Env.NewID("msg"), r.state.GetNextMessage()
 	r.replacing(answer)
 	return answer
 }

@@ -72,36 +72,45 @@ func checkOptions(options *conversationpb.TurnOptions) *machine.Failure {
 	return nil
 }
 
-// importEarlier stores the messages that were said before the one to send, elsewhere.
-func (r *request) importEarlier(messages []*conversationpb.Message) *machine.Failure {
-	if len(messages) == 0 {
-		return nil
-	}
-	imported := &conversationpb.Imported{Messages: make([]*conversationpb.Message, len(messages))}
+// earlier makes messages of those that were said before the one to send, elsewhere. Their numbers are given when they are stored.
+func (r *request) earlier(given []*conversationpb.Message) ([]*conversationpb.Message, *machine.Failure) {
+	messages := make([]*conversationpb.Message, len(given))
 	asked := "" // id of the newest message of the user
-	for i, given := range messages {
+	for i, said := range given {
 		message := &conversationpb.Message{
-			Id: r.env.NewID("msg"), Number: r.state.GetNextMessage() + uint64(i), Role: given.GetRole(),
-			Content: clean(given.GetContent()), ToolCalls: cleanCalls(given.GetToolCalls()), CreatedAt: r.now, UpdatedAt: r.now,
+			Id: r.Env.NewID("msg"), Role: said.GetRole(),
+			Content: clean(said.GetContent()), ToolCalls: cleanCalls(said.GetToolCalls()), CreatedAt: r.Now, UpdatedAt: r.Now,
 		}
-		if given.GetRole() == conversationpb.Role_USER {
-			ids := make([]string, len(given.GetFiles()))
-			for j, file := range given.GetFiles() {
+		if said.GetRole() == conversationpb.Role_USER {
+			ids := make([]string, len(said.GetFiles()))
+			for j, file := range said.GetFiles() {
 				ids[j] = file.GetId()
 			}
 			var f *machine.Failure
 			if message.Files, f = r.fileRefs(ids); f != nil {
-				return f
+				return nil, f
 			}
 			asked = message.GetId()
 		} else {
 			message.Status, message.StopReason, message.InReplyTo = statusCompleted, conversationpb.StopReason_END_TURN, asked
 		}
-		imported.Messages[i] = message
+		messages[i] = message
+	}
+	return messages, nil
+}
+
+// importEarlier stores such messages.
+func (r *request) importEarlier(messages []*conversationpb.Message) {
+	if len(messages) == 0 {
+		return
+	}
+	imported := &conversationpb.Imported{Messages: make([]*conversationpb.Message, len(messages))}
+	for i, message := range messages {
+		imported.Messages[i] = proto.CloneOf(message)
+		imported.Messages[i].Number = r.state.GetNextMessage() + uint64(i)
 	}
 	r.emit("", &conversationpb.Event{Body: &conversationpb.Event_Imported{Imported: imported}})
-	r.made = uint64(len(r.events))
-	return nil
+	r.made = r.LastSeq()
 }
 
 // given journals, at the begin of a turn, what its caller sets for it, and what the model asked for elsewhere, with what that
@@ -122,6 +131,15 @@ func (r *request) given(run string, uses []*conversationpb.ToolUse, options *con
 		r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_ToolUse{ToolUse: given}})
 		r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_ToolResults{ToolResults: results}})
 	}
+}
+
+// cleanUses makes text from elsewhere storable.
+func cleanUses(uses []*conversationpb.ToolUse) []*conversationpb.ToolUse {
+	cleaned := make([]*conversationpb.ToolUse, len(uses))
+	for i, use := range uses {
+		cleaned[i] = &conversationpb.ToolUse{Text: clean(use.GetText()), Calls: cleanCalls(use.GetCalls())}
+	}
+	return cleaned
 }
 
 // givenSteps is how many steps given makes.

@@ -12,33 +12,33 @@ import (
 // hold keeps the conversation for a background run, or lets it go (document 1, "Background runs"). Until then only
 // commands on the run's behalf begin a turn; whoever may decides its actions and cancels. A run that holds it already,
 // or that wants to let go what it does not hold, is told so, and nothing happens.
-func (r *request) hold(c *conversationpb.Hold) (machine.Decision, *machine.Failure) {
+func (r *request) hold(c *conversationpb.Hold) *machine.Failure {
 	if c.GetRelease() {
 		return r.release(c)
 	}
 	first, f := r.admit()
 	switch {
 	case f != nil:
-		return machine.Decision{}, f
+		return f
 	case first.GetRunId() != "":
 		return r.usedOtherwise()
 	case first != nil:
-		return machine.Decision{Reply: stateReply(r.state)}, nil
+		return r.reply(stateReply(r.state))
 	}
 	run := c.GetRunId()
 	if run == "" || len(run) > maxCommandID || !utf8.ValidString(run) {
-		return refuse(failure.New(failurepb.Code_VALIDATION, failure.BadText).In("runId").Param("what", "a run id").Param("most", maxCommandID))
+		return failure.New(failurepb.Code_VALIDATION, failure.BadText).In("runId").Param("what", "a run id").Param("most", maxCommandID)
 	}
 	if r.state.GetBackgroundRun() == run {
-		return machine.Decision{Reply: stateReply(r.state)}, nil
+		return r.reply(stateReply(r.state))
 	}
 	if f = r.held(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	if f = r.holdable(c); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
-	return r.hand(c), nil
+	return r.hand(c)
 }
 
 // holdable refuses what the run's first command would be refused.
@@ -52,26 +52,27 @@ func (r *request) holdable(c *conversationpb.Hold) *machine.Failure {
 	return r.affordable(c.GetAgent())
 }
 
-func (r *request) release(c *conversationpb.Hold) (machine.Decision, *machine.Failure) {
+func (r *request) release(c *conversationpb.Hold) *machine.Failure {
 	if f := r.access(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	if f := r.checkCommandID(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	if c.GetRunId() == "" || r.state.GetBackgroundRun() != c.GetRunId() {
-		return machine.Decision{Reply: stateReply(r.state)}, nil
+		return r.reply(stateReply(r.state))
 	}
-	return r.hand(c), nil
+	return r.hand(c)
 }
 
 // hand gives the conversation to the run, or takes it back.
-func (r *request) hand(c *conversationpb.Hold) machine.Decision {
+func (r *request) hand(c *conversationpb.Hold) *machine.Failure {
 	r.emit("", &conversationpb.Event{Body: &conversationpb.Event_Held{Held: &conversationpb.Held{
 		RunId: c.GetRunId(), Released: c.GetRelease(),
-		CommandId: r.command.GetCommandId(), IssuedAt: r.command.GetIssuedAt(),
+		CommandId: r.Command.GetCommandId(), IssuedAt: r.Command.GetIssuedAt(),
 	}}})
-	return machine.Decision{Events: r.events, Reply: stateReply(r.after())}
+	r.next()
+	return r.reply(stateReply(r.State()))
 }
 
 // held refuses while a background run holds the conversation.
@@ -86,7 +87,7 @@ func (r *request) held() *machine.Failure {
 // unheld refuses a command that would begin a turn while a background run holds the conversation on whose behalf it is
 // not given; and one on behalf of a run that has let go, or lost its conversation, since.
 func (r *request) unheld() *machine.Failure {
-	switch r.command.GetBackgroundRun() {
+	switch r.Command.GetBackgroundRun() {
 	case r.state.GetBackgroundRun():
 		return nil
 	case "":
@@ -99,7 +100,7 @@ func (r *request) unheld() *machine.Failure {
 }
 
 // handed notes for whom the conversation is kept. To let go needs no memory: it can be said again.
-func (m *Machine) handed(next *conversationpb.State, event *conversationpb.Event, held *conversationpb.Held) {
+func (m *rules) handed(next *conversationpb.State, event *conversationpb.Event, held *conversationpb.Held) {
 	if held.GetReleased() {
 		next.BackgroundRun = ""
 		return

@@ -54,8 +54,13 @@ type Limits struct {
 	// ActionArgsBytes is the largest arguments, with schema and details, that a person is asked about, and the largest
 	// that they may put in their place. Default 65536. The actions of one pause take eight times as much together.
 	ActionArgsBytes int
+	// PushTimeout is after which time an attempt to tell an address of a turn counts as lost. Default 1m. It must exceed what an
+	// attempt may take, waiting for room included.
+	PushTimeout time.Duration
 	// RememberedTools is how many approvals a conversation remembers. Default 100.
 	RememberedTools int
+	// Queue is how many messages may wait for their turns. Default 16. They are part of every head write, 512 KiB at most.
+	Queue int
 }
 
 // DefaultLimits returns the limits in force unless configured otherwise.
@@ -79,7 +84,9 @@ func DefaultLimits() Limits {
 		ClientToolOutputBytes: 64 << 10,
 		MaxPending:            32,
 		ActionArgsBytes:       64 << 10,
+		PushTimeout:           time.Minute,
 		RememberedTools:       100,
+		Queue:                 16,
 	}
 }
 
@@ -103,7 +110,9 @@ func (l Limits) Validate() error {
 		{"client tool output bytes", int64(l.ClientToolOutputBytes)},
 		{"max pending", int64(l.MaxPending)},
 		{"action args bytes", int64(l.ActionArgsBytes)},
+		{"push timeout", int64(l.PushTimeout)},
 		{"remembered tools", int64(l.RememberedTools)},
+		{"queue", int64(l.Queue)},
 	} {
 		if positive.value <= 0 {
 			return fmt.Errorf("conversation limit %s is %d: it must be positive", positive.name, positive.value)

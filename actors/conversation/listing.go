@@ -22,7 +22,7 @@ const (
 // of the shard must activate.
 const ListRunning = "conv/running"
 
-// ListDue is the list of the conversations for which something is to be done at a time (actions and files that expire),
+// ListDue is the list of the conversations for which something is to be done at a time (actions and files that expire, attempts to tell),
 // by the earliest such time: the shell gives each that is due a Due command.
 const ListDue = "conv/due"
 

@@ -36,6 +36,7 @@ func TestLimits(t *testing.T) {
 		"max pending":              func(l *conversation.Limits) { l.MaxPending = 0 },
 		"action args bytes":        func(l *conversation.Limits) { l.ActionArgsBytes = 0 },
 		"remembered tools":         func(l *conversation.Limits) { l.RememberedTools = 0 },
+		"queue":                    func(l *conversation.Limits) { l.Queue = 0 },
 	} {
 		limits := conversation.DefaultLimits()
 		change(&limits)
@@ -85,7 +86,8 @@ func TestEvolveKeepsEveryField(t *testing.T) {
 	full.Lease.ProtoReflect().SetUnknown(protoreflect.RawFields{0xf8, 0x3f, 0x02})
 	rules := suite().Machine
 
-	require.True(t, proto.Equal(full, rules.Evolve(full, nil)), "a field of State is lost")
+	nothing := &conversationpb.Event{Seq: full.GetLastSeq()}
+	require.True(t, proto.Equal(full, rules.Evolve(full, []proto.Message{nothing})), "a field of State is lost")
 
 	cancelled, _ := rules.Evolve(full, []proto.Message{&conversationpb.Event{
 		Body: &conversationpb.Event_CancelRequested{CancelRequested: &conversationpb.CancelRequested{}},
@@ -134,7 +136,7 @@ func scalar(field protoreflect.FieldDescriptor) protoreflect.Value {
 }
 
 // TestPublicTypes: every event has a type in the public log, but the first, that a background run holds, what was said elsewhere
-// and what a caller sets for a turn.
+// what a caller sets for a turn, whom a turn is told to, and rows of lists, which are none of its log.
 func TestPublicTypes(t *testing.T) {
 	event := new(conversationpb.Event)
 	require.Empty(t, event.PublicType())
@@ -144,7 +146,8 @@ func TestPublicTypes(t *testing.T) {
 		event := new(conversationpb.Event)
 		event.ProtoReflect().Mutable(bodies.Get(i))
 		name := event.PublicType()
-		if event.GetCreated() != nil || event.GetHeld() != nil || event.GetImported() != nil || event.GetTurnOptions() != nil {
+		if event.GetCreated() != nil || event.GetHeld() != nil || event.GetImported() != nil || event.GetTurnOptions() != nil ||
+			event.GetPushSet() != nil || event.GetPushRemoved() != nil || event.GetPushDue() != nil || event.GetPushOver() != nil || event.GetListed() != nil {
 			require.Empty(t, name)
 			continue
 		}

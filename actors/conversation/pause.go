@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	"parley/actors/machine"
 	"parley/proto/conversationpb"
 )
 
@@ -23,7 +22,7 @@ const (
 
 // pause gives the turn up until people have decided the calls that are open. What the turn has said so far becomes a
 // message; whoever waits for the run is told.
-func (r *request) pause(c *conversationpb.Progress, calls []*conversationpb.OpenCall) machine.Decision {
+func (r *request) pause(c *conversationpb.Progress, calls []*conversationpb.OpenCall) {
 	run := c.GetRunId()
 	actions, unfit := r.actions(c, calls)
 	if len(unfit) > 0 {
@@ -32,14 +31,15 @@ func (r *request) pause(c *conversationpb.Progress, calls []*conversationpb.Open
 		}})
 	}
 	if len(actions) == 0 {
-		return machine.Decision{Events: r.events, Reply: progressedReply(r.after().GetLease(), false)}
+		r.Decision.Reply = progressedReply(r.State().GetLease(), false)
+		return
 	}
 	for _, action := range actions {
 		r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_ActionRequested{
 			ActionRequested: &conversationpb.ActionRequested{Action: action},
 		}})
 	}
-	lease := r.after().GetLease()
+	lease := r.State().GetLease()
 	answer := r.newAnswer(lease, statusWaiting, conversationpb.StopReason_REQUIRES_ACTION)
 	say(answer, ownAnswer(lease), c.GetContent(), c.GetToolCalls())
 	answer.Usage = lease.GetUsage()
@@ -47,19 +47,16 @@ func (r *request) pause(c *conversationpb.Progress, calls []*conversationpb.Open
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_TurnPaused{
 		TurnPaused: &conversationpb.TurnPaused{Answer: answer},
 	}})
-	after := r.after()
-	return machine.Decision{
-		Events: r.events,
-		Reply:  progressedReply(after.GetPaused(), true),
-		Settle: []machine.Settlement{{Key: run, Reply: turnReply(pausedResult(after))}},
-	}
+	after := r.State()
+	r.Decision.Reply = progressedReply(after.GetPaused(), true)
+	r.Settle(run, turnReply(pausedResult(after)))
 }
 
 // actions are what people must decide, and the results of the calls that cannot be put before one.
 func (r *request) actions(
 	c *conversationpb.Progress, calls []*conversationpb.OpenCall,
 ) (actions []*conversationpb.PendingAction, unfit []*conversationpb.ToolCall) {
-	group := c.GetRunId() + "/" + strconv.FormatUint(uint64(r.after().GetLease().GetSteps()), 10)
+	group := c.GetRunId() + "/" + strconv.FormatUint(uint64(r.State().GetLease().GetSteps()), 10)
 	left := pauseArgs * r.limits.ActionArgsBytes
 	for _, call := range calls {
 		if call.GetDone() || call.GetNeed() == conversationpb.Need_RUN {
@@ -80,15 +77,15 @@ func (r *request) actions(
 		}
 		left -= size
 		actions = append(actions, &conversationpb.PendingAction{
-			Id:             r.env.NewID("act"),
+			Id:             r.Env.NewID("act"),
 			Kind:           kindOf(call.GetNeed()),
 			RunId:          c.GetRunId(),
 			ToolName:       call.GetName(),
 			ToolCallId:     call.GetId(),
 			Args:           args,
 			Details:        call.GetDetails(),
-			CreatedAt:      r.now,
-			ExpiresAt:      r.now + r.patience(call).Milliseconds(),
+			CreatedAt:      r.Now,
+			ExpiresAt:      r.Now + r.patience(call).Milliseconds(),
 			Schema:         call.GetSchema(),
 			UnknownOutcome: call.GetNeed() == conversationpb.Need_OUTCOME,
 			Group:          group,
@@ -149,36 +146,31 @@ func pausedResult(s *conversationpb.State) *conversationpb.TurnResult {
 
 // resume lets a paused turn go on under this owner. by is the command that asked for that, nil = none did. From then on
 // the turn is put down to whoever gave it.
-func (r *request) resume(mode conversationpb.Mode, after uint64, by *conversationpb.Command) machine.Decision {
-	paused := r.after().GetPaused()
+func (r *request) resume(mode conversationpb.Mode, after uint64, by *conversationpb.Command) {
+	paused := r.State().GetPaused()
 	user, token := paused.GetByUser(), paused.GetByToken()
 	if by != nil {
 		user, token = r.by(), name(by.GetCaller().GetTokenId())
 	}
 	r.emit(paused.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_TurnResumed{TurnResumed: &conversationpb.TurnResumed{
 		Lease: &conversationpb.Lease{
-			Node: r.env.Node, Epoch: r.env.Epoch, RunId: paused.GetRunId(), StartedAt: paused.GetStartedAt(), Mode: mode,
-			Attempt: 1, AttemptAt: r.now, ResumedAt: paused.GetSteps(),
+			Node: r.Env.Node, Epoch: r.Env.Epoch, RunId: paused.GetRunId(), StartedAt: paused.GetStartedAt(), Mode: mode,
+			Attempt: 1, AttemptAt: r.Now, ResumedAt: paused.GetSteps(),
 			ByUser: user, ByToken: token, RuntimeContext: by.GetRuntimeContext(),
 		},
 		CommandId: by.GetCommandId(), AfterSeq: after, IssuedAt: by.GetIssuedAt(),
 	}}})
-	state := r.after()
+	state := r.State()
 	lease := state.GetLease()
-	return machine.Decision{
-		Events:  r.events,
-		Effects: []machine.Effect{startTurn(state, lease, lease.GetUserMessage())},
-	}
+	r.Effect(startTurn(state, lease, lease.GetUserMessage()))
 }
 
-// awaited completes a decision that started a turn, or let one go on: its sender waits for the end, or is told that it
-// was accepted.
-func (r *request) awaited(decision machine.Decision, wait bool, after uint64) machine.Decision {
-	lease := r.after().GetLease()
+// awaited has the sender of a command that let a turn go on wait for its end, or tells that it was accepted.
+func (r *request) awaited(wait bool, after uint64) {
+	lease := r.State().GetLease()
 	if wait {
-		decision.Wait = lease.GetRunId()
-		return decision
+		r.Await(lease.GetRunId())
+		return
 	}
-	decision.Reply = r.acceptedReply(lease.GetRunId(), lease.GetUserMessage(), after)
-	return decision
+	r.Decision.Reply = r.acceptedReply(lease.GetRunId(), lease.GetUserMessage(), after)
 }

@@ -13,41 +13,45 @@ import (
 
 // progress journals what a turn must not lose before its runner goes on: that the model asked for tools, and what each
 // of them came to. When nothing is left for the runner to do before a person has acted, the same append pauses the turn.
-func (r *request) progress(c *conversationpb.Progress) (machine.Decision, *machine.Failure) {
+func (r *request) progress(c *conversationpb.Progress) *machine.Failure {
 	if reply := r.journalled(c); reply != nil {
-		return machine.Decision{Reply: reply}, nil
+		return r.reply(reply)
 	}
 	if f := r.holds(c.GetRunId(), c.GetEpoch()); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	switch body := c.GetBody().(type) {
 	case *conversationpb.Progress_Reserve:
-		return r.reserve(body.Reserve), nil
+		r.reserve(body.Reserve)
+		return nil
 	case *conversationpb.Progress_Doubt:
-		return r.doubt(c, body.Doubt), nil
+		r.doubt(c, body.Doubt)
+		return nil
 	}
 	if c.GetStep() != r.state.GetLease().GetSteps()+1 {
-		return refuse(failure.New(failurepb.Code_STALE_TURN, failure.StepOutOfOrder))
+		return failure.New(failurepb.Code_STALE_TURN, failure.StepOutOfOrder)
 	}
 	switch body := c.GetBody().(type) {
 	case *conversationpb.Progress_Use:
 		return r.journalUse(c, body.Use)
 	case *conversationpb.Progress_Results:
-		return r.journalResults(c, body.Results), nil
+		r.journalResults(c, body.Results)
+		return nil
 	}
-	return refuse(failure.New(failurepb.Code_VALIDATION, failure.EmptyProgress))
+	return failure.New(failurepb.Code_VALIDATION, failure.EmptyProgress)
 }
 
 // holds refuses a runner whose run is not, or not any more, the one under way.
 func (r *request) holds(run string, epoch uint64) *machine.Failure {
-	if r.state == nil {
-		return failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
-	}
 	lease := r.state.GetLease()
 	if lease == nil || lease.GetRunId() != run || epoch != 0 && epoch != lease.GetEpoch() {
-		return failure.New(failurepb.Code_STALE_TURN, failure.TurnLeaseLost)
+		return leaseLost(r.step)
 	}
 	return nil
+}
+
+func leaseLost(*step) *machine.Failure {
+	return failure.New(failurepb.Code_STALE_TURN, failure.TurnLeaseLost)
 }
 
 // journalled answers a progress that came before and was stored, nil = it was not. Its runner may not have heard that
@@ -71,20 +75,20 @@ func (r *request) journalled(c *conversationpb.Progress) *conversationpb.Reply {
 	return progressedReply(turn, paused)
 }
 
-func (r *request) journalUse(c *conversationpb.Progress, use *conversationpb.ToolUse) (machine.Decision, *machine.Failure) {
+func (r *request) journalUse(c *conversationpb.Progress, use *conversationpb.ToolUse) *machine.Failure {
 	calls, usage := cleanCalls(use.GetCalls()), sane(use.GetUsage())
 	if len(calls) == 0 || len(calls) != len(use.GetOpen()) {
-		return refuse(failure.New(failurepb.Code_VALIDATION, failure.ToolUseIncomplete))
+		return failure.New(failurepb.Code_VALIDATION, failure.ToolUseIncomplete)
 	}
 	for _, call := range r.state.GetLease().GetCalls() {
 		if !call.GetDone() { // its result would have no place any more
-			return refuse(failure.New(failurepb.Code_VALIDATION, failure.ToolCallsOpen))
+			return failure.New(failurepb.Code_VALIDATION, failure.ToolCallsOpen)
 		}
 	}
 	open := make([]*conversationpb.OpenCall, len(calls))
 	for i, call := range calls {
 		if open[i] = r.opened(call, use.GetOpen()[i]); open[i] == nil {
-			return refuse(failure.New(failurepb.Code_VALIDATION, failure.BadNewCall))
+			return failure.New(failurepb.Code_VALIDATION, failure.BadNewCall)
 		}
 	}
 	run := c.GetRunId()
@@ -92,7 +96,8 @@ func (r *request) journalUse(c *conversationpb.Progress, use *conversationpb.Too
 		Text: clean(use.GetText()), Calls: calls, Usage: usage, Open: open,
 	}}})
 	r.settled(run, usage)
-	return r.progressed(c), nil
+	r.progressed(c)
+	return nil
 }
 
 // opened is a call as the head keeps it. An approval that was given for the conversation needs no other.
@@ -141,7 +146,7 @@ func compact(raw []byte) []byte {
 	return bytes.ToValidUTF8(line.Bytes(), []byte("\uFFFD"))
 }
 
-func (r *request) journalResults(c *conversationpb.Progress, given *conversationpb.ToolResults) machine.Decision {
+func (r *request) journalResults(c *conversationpb.Progress, given *conversationpb.ToolResults) {
 	var results []*conversationpb.ToolCall
 	for _, result := range cleanCalls(given.GetResults()) {
 		if runnable(r.state.GetLease().GetCalls(), result.GetId()) {
@@ -153,7 +158,7 @@ func (r *request) journalResults(c *conversationpb.Progress, given *conversation
 			ToolResults: &conversationpb.ToolResults{Results: results},
 		}})
 	}
-	return r.progressed(c)
+	r.progressed(c)
 }
 
 // runnable says that the runner may still bring the call's result.
@@ -165,7 +170,7 @@ func runnable(calls []*conversationpb.OpenCall, id string) bool {
 
 // doubt pauses a recovered turn for the calls that may have run and must not run twice, once nothing else is left to
 // run. It journals nothing else: a runner that comes after this one finds the same doubt.
-func (r *request) doubt(c *conversationpb.Progress, doubt *conversationpb.Doubt) machine.Decision {
+func (r *request) doubt(c *conversationpb.Progress, doubt *conversationpb.Doubt) {
 	calls := r.state.GetLease().GetCalls()
 	for _, doubted := range doubt.GetCalls() {
 		calls = changeCall(calls, doubted.GetId(), func(call *conversationpb.OpenCall) {
@@ -182,24 +187,25 @@ func (r *request) doubt(c *conversationpb.Progress, doubt *conversationpb.Doubt)
 			call.ActionTimeoutMs = doubted.GetActionTimeoutMs()
 		})
 	}
-	return r.onward(c, r.state, calls)
+	r.onward(c, r.state, calls)
 }
 
 // progressed tells the runner how it goes on after what was journalled.
-func (r *request) progressed(c *conversationpb.Progress) machine.Decision {
-	after := r.after()
-	return r.onward(c, after, after.GetLease().GetCalls())
+func (r *request) progressed(c *conversationpb.Progress) {
+	after := r.State()
+	r.onward(c, after, after.GetLease().GetCalls())
 }
 
 // onward pauses the turn when only people can move it. One that is being cancelled is not paused: its runner is about to
 // report.
-func (r *request) onward(c *conversationpb.Progress, s *conversationpb.State, calls []*conversationpb.OpenCall) machine.Decision {
+func (r *request) onward(c *conversationpb.Progress, s *conversationpb.State, calls []*conversationpb.OpenCall) {
 	if !s.GetLease().GetCancelling() && stuck(calls) {
-		return r.pause(c, calls)
+		r.pause(c, calls)
+		return
 	}
-	return machine.Decision{Events: r.events, Reply: &conversationpb.Reply{Body: &conversationpb.Reply_Progressed{
+	r.Decision.Reply = &conversationpb.Reply{Body: &conversationpb.Reply_Progressed{
 		Progressed: &conversationpb.Progressed{Steps: s.GetLease().GetSteps(), Calls: calls},
-	}}}
+	}}
 }
 
 // stuck says that calls are open and the runner can do none of them.

@@ -19,12 +19,10 @@ func MessageKey(number uint64) []byte {
 // fileChunk is the size of the pieces in which storage keeps a file, in bytes.
 const fileChunk = 256 << 10
 
-// Project adds the rows that change: messages, the record of an ended run, files, the conversation's places in lists, and
+// project adds the rows that change: messages, the record of an ended run, files, the conversation's places in lists, and
 // what was used. A turn of two appends writes 2 rows and 2 list places to begin, and 3 rows, 6 list places and one row of
 // usage to end.
-func (m *Machine) Project(before, after proto.Message, events []proto.Message, into *logpb.Append) {
-	was, _ := before.(*conversationpb.State)
-	is, _ := after.(*conversationpb.State)
+func project(was, is *conversationpb.State, events []proto.Message, into *logpb.Append) {
 	if is != nil {
 		projectItems(was, is, events, into)
 		projectFiles(is.GetId(), events, into)

@@ -21,7 +21,8 @@ func Queries() []kit.Query {
 			return &nodepb.StateReply{State: state}, nil
 		}),
 		kit.Read(readMessages), kit.Read(readMessage), kit.ReadRows(readEvents),
-		kit.Scan(listConversations), kit.Scan(listSessions),
+		kit.Scan(listConversations), kit.Scan(listSessions), kit.Scan(countSessions), kit.Scan(addUsageUp), kit.Scan(readOverview),
+		kit.ReadRows(readTokens),
 	}
 }
 

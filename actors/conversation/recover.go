@@ -15,35 +15,37 @@ import (
 //     say) and the runner may still be at work. Nothing is stored: the shell starts it if the runner has lost it. A
 //     cancelled one is stopped and ended at once, because its timers are gone with the old activation.
 //   - of a later epoch: this node no longer owns the shard. Nothing it could append would be taken.
-func (r *request) recover() (machine.Decision, *machine.Failure) {
+func (r *request) recover(*conversationpb.Recover) *machine.Failure {
 	lease := r.state.GetLease()
-	if lease == nil || lease.GetEpoch() > r.env.Epoch {
-		return machine.Decision{}, nil
+	if lease.GetEpoch() > r.Env.Epoch {
+		return nil
 	}
-	stop := []machine.Effect{StopTurn{RunID: lease.GetRunId(), Reason: CauseFenced}}
+	stop := StopTurn{RunID: lease.GetRunId(), Reason: CauseFenced}
 	if lease.GetCancelling() {
-		decision := r.endNow(conversationpb.StopReason_CANCELLED, nil)
-		decision.Urgent = stop
-		return decision, nil
+		r.Urgent(stop)
+		r.endNow(conversationpb.StopReason_CANCELLED, nil)
+		return nil
 	}
-	if lease.GetEpoch() == r.env.Epoch {
+	if lease.GetEpoch() == r.Env.Epoch {
 		resume := ResumeTurn{startTurn(r.state, lease, lease.GetUserMessage())}
-		return machine.Decision{Effects: []machine.Effect{resume}}, nil
+		r.Effect(resume)
+		return nil
 	}
+	r.Urgent(stop)
 	attempt, deaths := lease.GetAttempt()+1, r.deaths(lease)
 	if int64(deaths) >= int64(r.limits.Attempts) || int64(attempt) > maxStarts*int64(r.limits.Attempts) {
-		decision := r.endNow(conversationpb.StopReason_ERROR, &conversationpb.TurnError{
+		r.endNow(conversationpb.StopReason_ERROR, &conversationpb.TurnError{
 			Code:    errorInterrupted,
 			Message: "The server was interrupted too often while it answered.",
 		})
-		decision.Urgent = stop
-		return decision, nil
+		return nil
 	}
 	r.emit(lease.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_TurnRecovered{
-		TurnRecovered: &conversationpb.TurnRecovered{Node: r.env.Node, Epoch: r.env.Epoch, Attempt: attempt, Deaths: deaths},
+		TurnRecovered: &conversationpb.TurnRecovered{Node: r.Env.Node, Epoch: r.Env.Epoch, Attempt: attempt, Deaths: deaths},
 	}})
 	r.settled(lease.GetRunId(), lostCall(lease))
-	after := r.after()
+	after := r.State()
 	start := startTurn(after, after.GetLease(), after.GetLease().GetUserMessage())
-	return machine.Decision{Urgent: stop, Events: r.events, Effects: []machine.Effect{start}}, nil
+	r.Effect(start)
+	return nil
 }

@@ -18,34 +18,28 @@ const (
 
 // regenerate answers the newest user message again (document 2, "Rules for sending a message"). The old answer stays
 // until the new one is stored in its place; a turn that leaves no answer leaves the old one.
-func (r *request) regenerate(c *conversationpb.Regenerate) (machine.Decision, *machine.Failure) {
-	first, f := r.admit()
-	switch {
-	case f != nil:
-		return machine.Decision{}, f
-	case first != nil:
-		return r.repeat(first, c.GetWait())
-	}
+func (r *request) regenerate(c *conversationpb.Regenerate) *machine.Failure {
 	if experience := c.GetAgent().GetExperience(); experience != nil && !experience.GetRegenerate() {
-		return refuse(failure.New(failurepb.Code_ACTION_DISABLED, failure.RegenerateDisabled))
+		return failure.New(failurepb.Code_ACTION_DISABLED, failure.RegenerateDisabled)
 	}
 	metadata, f := machine.ClientObject("metadata", c.GetMetadata(), r.limits.MetadataBytes)
 	if f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	if f = r.ready(c.GetAgent()); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	message, replaces, f := r.regenerated(c)
 	if f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	if left := r.giveUp(); left != nil {
 		replaces = left // the caller has read it with the actions that are closed now
 	}
-	lease := r.newLease(r.env.NewID("run"), conversationpb.Mode_REGENERATE)
+	lease := r.newLease(r.Env.NewID("run"), conversationpb.Mode_REGENERATE)
 	lease.UserMessage, lease.Replaces, lease.Metadata = message, replaces, metadata
-	return r.begin(lease, message, c.GetWait()), nil
+	r.begin(lease, message, c.GetWait())
+	return nil
 }
 
 // regenerated is the message to answer again, and the answer in whose place the new one comes, nil if there is none.

@@ -27,21 +27,21 @@ func (r *request) roomToRemember(tool string) *machine.Failure {
 }
 
 // forget takes a remembered approval back (document 2, DELETE /conversations/:id/remembered-tools/:tool).
-func (r *request) forget(c *conversationpb.Forget) (machine.Decision, *machine.Failure) {
+func (r *request) forget(c *conversationpb.Forget) *machine.Failure {
 	if f := r.access(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	known := slices.Contains(r.state.GetRememberedTools(), c.GetTool())
-	if !known && r.command.GetRepeated() { // the first time may have done it
-		return machine.Decision{Reply: toolsReply(r.state)}, nil
+	if !known && r.Command.GetRepeated() { // the first time may have done it
+		return r.reply(toolsReply(r.state))
 	}
 	if !known {
-		return refuse(failure.New(failurepb.Code_NOT_FOUND, failure.ToolNotRemembered))
+		return failure.New(failurepb.Code_NOT_FOUND, failure.ToolNotRemembered)
 	}
 	r.emit("", &conversationpb.Event{Body: &conversationpb.Event_ToolRemembered{
 		ToolRemembered: &conversationpb.ToolRemembered{Tool: c.GetTool(), Forgotten: true},
 	}})
-	return machine.Decision{Events: r.events, Reply: toolsReply(r.after())}, nil
+	return r.reply(toolsReply(r.State()))
 }
 
 func toolsReply(s *conversationpb.State) *conversationpb.Reply {

@@ -3,7 +3,6 @@ package conversation
 import (
 	"cmp"
 
-	"parley/actors/machine"
 	"parley/proto/conversationpb"
 )
 
@@ -16,7 +15,7 @@ func stateReply(s *conversationpb.State) *conversationpb.Reply {
 
 func (r *request) acceptedReply(run string, message *conversationpb.Message, seq uint64) *conversationpb.Reply {
 	title := r.state.GetTitle()
-	for _, event := range r.events {
+	for _, event := range r.Emitted() {
 		if event, ok := event.(*conversationpb.Event); ok {
 			title = cmp.Or(event.GetUserMessage().GetTitle(), title)
 		}
@@ -64,37 +63,34 @@ func (r *request) knownResult(run string) *conversationpb.Reply {
 
 // ended settles those who wait for the run's end and, after a cancel, those who wait for that: as soon as a former owner
 // of the run must be silent, too.
-func (r *request) ended(lease *conversationpb.Lease, result *conversationpb.TurnResult) machine.Decision {
+func (r *request) ended(lease *conversationpb.Lease, result *conversationpb.TurnResult) {
 	run := lease.GetRunId()
-	decision := machine.Decision{
-		Events: r.events, Reply: turnReply(result),
-		Settle: []machine.Settlement{{Key: run, Reply: turnReply(result)}},
-	}
+	r.Decision.Reply = turnReply(result)
+	r.Settle(run, r.Decision.Reply)
 	if !lease.GetCancelling() {
-		return decision
+		return
 	}
 	// A turn that ended by itself before the cancel took effect was not cancelled, and nothing of it can follow.
 	cancelled := result.GetStopReason() == conversationpb.StopReason_CANCELLED
 	if loud := r.loud(); loud > 0 {
-		decision.Effects = []machine.Effect{r.cancelTimer(loud, &conversationpb.CancelTimeout{
-			RunId: run, Silent: true, Cancelled: cancelled,
-		})}
-		return decision
+		r.Effect(r.cancelTimer(loud, &conversationpb.CancelTimeout{RunId: run, Silent: true, Cancelled: cancelled}))
+		return
 	}
-	told := &conversationpb.Cancelled{Cancelled: cancelled, Settled: true, State: r.after()}
+	told := &conversationpb.Cancelled{Cancelled: cancelled, Settled: true, State: r.State()}
 	if cancelled {
 		told.RunId = run
 	}
-	decision.Settle = append(decision.Settle, machine.Settlement{Key: cancelKey(run), Reply: cancelledReply(told)})
-	return decision
+	r.Settle(cancelKey(run), cancelledReply(told))
 }
 
 // endNow ends a turn whose runner will not report, and settles everyone.
-func (r *request) endNow(reason conversationpb.StopReason, turnError *conversationpb.TurnError) machine.Decision {
+func (r *request) endNow(reason conversationpb.StopReason, turnError *conversationpb.TurnError) {
 	lease := r.state.GetLease()
 	lost := lostCall(lease)
 	ended := &conversationpb.TurnEnded{
 		StopReason: reason, Error: turnError, Usage: addUsage(lease.GetUsage(), lost), TakenOver: r.takeover(),
 	}
-	return r.ended(lease, r.end(lease, ended, lost, r.cutAnswer(lease, reason)))
+	result := r.end(lease, ended, lost, r.cutAnswer(lease, reason))
+	r.next()
+	r.ended(lease, result)
 }

@@ -3,8 +3,6 @@ package conversation
 import (
 	"unicode/utf8"
 
-	"google.golang.org/protobuf/proto"
-
 	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
@@ -15,35 +13,39 @@ const maxCommandID = 128 // bytes
 
 // request is one command on its way through its rule.
 type request struct {
-	*Machine
+	*rules
+	*step
 
-	state   *conversationpb.State // nil = there is none
-	command *conversationpb.Command
-	env     machine.Env
-	now     int64 // Unix milliseconds
-	events  []proto.Message
-	made    uint64 // how many of the first events only made way for a new turn
-	limit   int64  // the budget's limit that a turn has reached, 0 = the one in force
+	state *conversationpb.State // that the rule decides on, what the opening made included; nil = there is none
+	made  uint64                // the newest event that only made way for a new turn, 0 = none did
+	limit int64                 // the budget's limit that a turn has reached, 0 = the one in force
+	first bool                  // it interrupts: what waits makes way
 }
 
-func refuse(f *failure.Failure) (machine.Decision, *machine.Failure) { return machine.Decision{}, f }
-
-// emit adds an event and gives it its number and time.
+// emit adds an event of a run, "" = of none, and what follows from it for those who are told of the run.
 func (r *request) emit(runID string, event *conversationpb.Event) {
-	event.Seq = r.state.GetLastSeq() + uint64(len(r.events)) + 1
-	event.CreatedAt = r.now
 	event.RunId = runID
-	r.events = append(r.events, event)
+	r.Emit(event)
+	if event.GetTurnEnded() != nil || event.GetTurnPaused() != nil {
+		r.tell(runID)
+	}
 }
 
-// after is the state after the events emitted so far.
-func (r *request) after() *conversationpb.State {
-	return r.evolve(r.state, r.events)
+// reply answers the sender.
+func (r *request) reply(reply *conversationpb.Reply) *machine.Failure {
+	r.Decision.Reply = reply
+	return nil
+}
+
+// wait has the sender wait until a key is settled.
+func (r *request) wait(key string) *machine.Failure {
+	r.Await(key)
+	return nil
 }
 
 // access refuses a caller who may not touch the conversation, or one that does not exist.
 func (r *request) access() *machine.Failure {
-	switch r.state.AccessOf(r.command.GetCaller()) {
+	switch r.state.AccessOf(r.Command.GetCaller()) {
 	case conversationpb.AccessGranted:
 		return nil
 	case conversationpb.AccessDenied:
@@ -58,7 +60,7 @@ func conversationNotFound() *machine.Failure {
 }
 
 // by is who gave the command, as the log tells it. Who may touch anything may call themselves anything.
-func (r *request) by() string { return name(r.command.GetCaller().GetUserId()) }
+func (r *request) by() string { return name(r.Command.GetCaller().GetUserId()) }
 
 // name is an id from outside as it is stored.
 func name(id string) string { return clean(id[:min(len(id), maxUserID)]) }
@@ -80,7 +82,7 @@ func (r *request) admit() (first *conversationpb.Outcome, f *machine.Failure) {
 
 // outcome finds what the command did when it came before.
 func (r *request) outcome() *conversationpb.Outcome {
-	return r.outcomeOf(r.command.GetCommandId())
+	return r.outcomeOf(r.Command.GetCommandId())
 }
 
 func (r *request) outcomeOf(id string) *conversationpb.Outcome {
@@ -92,6 +94,14 @@ func (r *request) outcomeOf(id string) *conversationpb.Outcome {
 			return o
 		}
 	}
+	for _, q := range r.state.GetQueue() {
+		if q.GetCommandId() == id {
+			return &conversationpb.Outcome{
+				CommandId: id, RunId: q.GetMessage().GetRunId(), UserMessageId: q.GetMessage().GetId(), Seq: r.state.GetLastSeq(),
+				IssuedAt: q.GetIssuedAt(), Queued: !q.GetFirst(),
+			}
+		}
+	}
 	return nil
 }
 
@@ -99,19 +109,19 @@ func (r *request) outcomeOf(id string) *conversationpb.Outcome {
 // out might be the second time. Whoever gave it has to look. One that was issued after all that is forgotten is not
 // among them, whatever the clocks say: they are compared with what the same clock said.
 func (r *request) forgotten() *machine.Failure {
-	if !r.command.GetRepeated() || r.state.GetForgottenAt() == 0 || r.command.GetIssuedAt() > r.state.GetForgottenAt() {
+	if !r.Command.GetRepeated() || r.state.GetForgottenAt() == 0 || r.Command.GetIssuedAt() > r.state.GetForgottenAt() {
 		return nil
 	}
 	return failure.New(failurepb.Code_UNAVAILABLE, failure.OutcomeForgotten)
 }
 
-func (*request) usedOtherwise() (machine.Decision, *machine.Failure) {
-	return refuse(failure.New(failurepb.Code_VALIDATION, failure.CommandIDReused))
+func (*request) usedOtherwise() *machine.Failure {
+	return failure.New(failurepb.Code_VALIDATION, failure.CommandIDReused)
 }
 
 // checkCommandID refuses an id that could not be stored with the outcome.
 func (r *request) checkCommandID() *machine.Failure {
-	id := r.command.GetCommandId()
+	id := r.Command.GetCommandId()
 	if len(id) > maxCommandID || !utf8.ValidString(id) {
 		return failure.New(failurepb.Code_VALIDATION, failure.BadText).In("commandId").Param("what", "a command id").Param("most", maxCommandID)
 	}
@@ -133,12 +143,18 @@ func (r *request) free() *machine.Failure {
 	return r.vacant()
 }
 
-// vacant refuses while a turn runs, or waits for a person and is not to make way.
+// vacant refuses while a turn runs, or waits for a person and is not to make way, or messages are queued before.
 func (r *request) vacant() *machine.Failure {
+	if r.first {
+		return r.notRunning()
+	}
 	if r.state.GetStatus() == conversationpb.Status_WAITING && r.limits.PendingPolicy != pendingCancel {
 		return r.actionPending()
 	}
-	return r.notRunning()
+	if f := r.notRunning(); f != nil || len(r.state.GetQueue()) == 0 {
+		return f
+	}
+	return failure.New(failurepb.Code_CONVERSATION_BUSY, failure.QueueBefore)
 }
 
 func (r *request) actionPending() *machine.Failure {

@@ -2,19 +2,18 @@ package conversation
 
 import (
 	"parley/actors/core/money"
-	"parley/actors/machine"
 	"parley/proto/conversationpb"
 )
 
 // reserve grants money to the model call under way, in all as much as it asks for or as the budget has left. What was
 // granted before is not taken back. Without a budget there is nothing to grant: the call may cost what it costs.
-func (r *request) reserve(asked *conversationpb.Reserve) machine.Decision {
+func (r *request) reserve(asked *conversationpb.Reserve) {
 	lease, budget, spent := r.state.GetLease(), r.state.GetBudget(), r.state.GetSpentNanoUsd()
 	progressed := &conversationpb.Progressed{Steps: lease.GetSteps(), Calls: lease.GetCalls()}
-	decision := machine.Decision{Reply: &conversationpb.Reply{Body: &conversationpb.Reply_Progressed{Progressed: progressed}}}
+	r.Decision.Reply = &conversationpb.Reply{Body: &conversationpb.Reply_Progressed{Progressed: progressed}}
 	if budget == nil {
 		progressed.Unlimited = true
-		return decision
+		return
 	}
 	left := max(0, budget.GetMaxCostNanoUsd()-spent)
 	progressed.LeftNanoUsd, progressed.LimitNanoUsd = left, budget.GetMaxCostNanoUsd()
@@ -24,8 +23,6 @@ func (r *request) reserve(asked *conversationpb.Reserve) machine.Decision {
 			ReservedNanoUsd: progressed.GetGrantedNanoUsd(), SpentNanoUsd: spent,
 		}}})
 	}
-	decision.Events = r.events
-	return decision
 }
 
 // settled tells in the log what model calls with a price came to. The event that brought them has charged them.

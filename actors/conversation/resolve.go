@@ -11,34 +11,35 @@ import (
 
 // resolve decides a pending action (document 2, "States": waiting, resolve action). The turn goes on once none is left.
 // Each action is decided once: who comes second finds it no longer pending.
-func (r *request) resolve(c *conversationpb.Resolve) (machine.Decision, *machine.Failure) {
+func (r *request) resolve(c *conversationpb.Resolve) *machine.Failure {
 	if f := r.access(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	if first := r.outcome(); first != nil {
-		return r.repeatResumed(first, c.GetWait())
+		return resumedAgain(r, first, c)
 	}
 	if f := r.checkCommandID(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	action, f := r.pendingAction(c.GetActionId())
 	if f != nil {
 		if forgotten := r.forgotten(); forgotten != nil { // it may have been this command that decided it
 			f = forgotten
 		}
-		return machine.Decision{}, f
+		return f
 	}
-	if action.GetExpiresAt() <= r.now {
-		return r.resolveTooLate(action), nil
+	if action.GetExpiresAt() <= r.Now {
+		r.resolveTooLate(action)
+		return nil
 	}
 	decided, f := r.decide(action, c)
 	if f != nil {
-		return machine.Decision{}, f
+		return f
 	}
-	if f = r.checkContext(r.command.GetRuntimeContext()); f != nil {
-		return machine.Decision{}, f
+	if f = r.checkContext(r.Command.GetRuntimeContext()); f != nil {
+		return f
 	}
-	return r.resolved(c, action, decided), nil
+	return r.resolved(c, action, decided)
 }
 
 // pendingAction finds the action, or says why it cannot be decided any more (document 2, "Errors": 409, 410).
@@ -63,44 +64,48 @@ func actionExpired() *machine.Failure {
 
 // resolveTooLate carries out the lapse that the sweep has not got to yet, and refuses: what is stored comes first, so
 // the sender is settled rather than refused at once.
-func (r *request) resolveTooLate(action *conversationpb.PendingAction) machine.Decision {
+func (r *request) resolveTooLate(action *conversationpb.PendingAction) {
 	key := "expired:" + action.GetId()
-	decision := r.lapse()
-	decision.Wait = key
-	decision.Settle = append(decision.Settle, machine.Settlement{Key: key, Failure: actionExpired()})
-	return decision
+	r.lapse()
+	r.Await(key)
+	r.SettleRefused(key, actionExpired())
 }
 
 func (r *request) resolved(
 	c *conversationpb.Resolve, action *conversationpb.PendingAction, closed *conversationpb.ActionClosed,
-) machine.Decision {
+) *machine.Failure {
 	run, before := action.GetRunId(), r.state.GetLastSeq()
+	if f := r.push(run, c.GetPush()); f != nil {
+		return f
+	}
 	closed.Id, closed.How, closed.ToolCallId = action.GetId(), conversationpb.HowResolved, action.GetToolCallId()
 	closed.By = r.by()
 	last := len(r.state.GetPending()) == 1
 	if !last {
-		closed.CommandId, closed.IssuedAt = r.command.GetCommandId(), r.command.GetIssuedAt()
+		closed.CommandId, closed.IssuedAt = r.Command.GetCommandId(), r.Command.GetIssuedAt()
 	}
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_ActionClosed{ActionClosed: closed}})
 	if c.GetApproval().GetAllow() && c.GetApproval().GetRemember() && !action.GetUnknownOutcome() {
 		r.rememberTool(run, action.GetToolName())
 	}
 	if !last {
-		return machine.Decision{Events: r.events, Reply: turnReply(pausedResult(r.after()))}
+		return r.reply(turnReply(pausedResult(r.State())))
 	}
-	return r.awaited(r.resume(conversationpb.Mode_RESOLVE, before, r.command), c.GetWait(), before)
+	r.resume(conversationpb.Mode_RESOLVE, before, r.Command)
+	r.awaited(c.GetWait(), before)
+	return nil
 }
 
-// repeatResumed answers a resolve or a continue that came before.
-func (r *request) repeatResumed(first *conversationpb.Outcome, wait bool) (machine.Decision, *machine.Failure) {
+// resumedAgain answers a command that came before, and with which the turn went on.
+func resumedAgain[B interface{ GetWait() bool }](r *request, first *conversationpb.Outcome, body B) *machine.Failure {
 	run := first.GetRunId()
 	switch {
 	case first.GetUserMessageId() == "":
 		return r.usedOtherwise()
 	case r.state.GetLease().GetRunId() != run:
-		return machine.Decision{Reply: r.knownResult(run)}, nil
-	case wait:
-		return machine.Decision{Wait: run}, nil
+		return r.reply(r.knownResult(run))
+	case body.GetWait():
+		return r.wait(run)
 	}
-	return machine.Decision{Reply: r.acceptedReply(run, r.state.GetLease().GetUserMessage(), first.GetSeq())}, nil
+	return r.reply(r.acceptedReply(run, r.state.GetLease().GetUserMessage(), first.GetSeq()))
 }

@@ -17,6 +17,7 @@ func suiteLimits() conversation.Limits {
 	limits.MessageBytes, limits.MetadataBytes, limits.ContextBytes = 64, 48, 48
 	limits.TitleRunes, limits.Outcomes, limits.Attempts = 20, 3, 3
 	limits.ClientToolOutputBytes, limits.ActionArgsBytes, limits.MaxPending, limits.RememberedTools = 48, 120, 3, 2
+	limits.Queue = 2
 	return limits
 }
 
@@ -53,4 +54,8 @@ func TestCancellingPolicies(t *testing.T) {
 
 func TestRecordedHistories(t *testing.T) {
 	suite().Replay(t, "testdata/history")
+}
+
+func TestTable(t *testing.T) {
+	suite().Table(t, "states.md")
 }

@@ -9,56 +9,77 @@ import (
 
 // send takes a message and starts a turn that answers it (document 2, "States": idle, send message). Message and
 // lease are one append: nobody ever sees a stored message without its turn.
-func (r *request) send(c *conversationpb.Send) (machine.Decision, *machine.Failure) {
-	first, f := r.admit()
-	switch {
-	case f != nil:
-		return machine.Decision{}, f
-	case first != nil:
-		return r.repeat(first, c.GetWait())
-	}
+func (r *request) send(c *conversationpb.Send) *machine.Failure {
 	if of := c.GetOfAgent(); of != "" && (!r.state.IsSession() || r.state.GetAgentId() != of) {
-		return machine.Decision{}, conversationNotFound()
+		return conversationNotFound()
 	}
 	metadata, f := r.checkSend(c)
 	if f != nil {
-		return machine.Decision{}, f
+		return f
+	}
+	if r.comesLater(c) {
+		return r.enqueue(c, metadata)
 	}
 	if f = r.ready(c.GetAgent()); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 
-	files, f := r.fileRefs(c.GetFileIds())
+	q, f := r.queuedOf(c, metadata)
 	if f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	r.giveUp()
-	if f = r.importEarlier(c.GetEarlier()); f != nil {
-		return machine.Decision{}, f
+	lease, after := r.take(q, false)
+	if f = r.push(lease.GetRunId(), c.GetPush()); f != nil {
+		return f
 	}
-	run := r.env.NewID("run")
-	message := &conversationpb.Message{
-		Id:        r.env.NewID("msg"),
-		Number:    r.state.GetNextMessage() + uint64(len(c.GetEarlier())),
+	r.begun(lease, q.GetMessage(), after, c.GetWait())
+	return nil
+}
+
+// queuedOf is the message with what came with it, and for whom its turn runs.
+func (r *request) queuedOf(c *conversationpb.Send, metadata []byte) (*conversationpb.Queued, *machine.Failure) {
+	files, f := r.fileRefs(c.GetFileIds())
+	if f != nil {
+		return nil, f
+	}
+	earlier, f := r.earlier(c.GetEarlier())
+	if f != nil {
+		return nil, f
+	}
+	run := r.Env.NewID("run")
+	q := r.asked()
+	q.Message = &conversationpb.Message{
+		Id:        r.Env.NewID("msg"),
 		Role:      conversationpb.Role_USER,
 		Content:   c.GetContent(),
 		Metadata:  metadata,
 		RunId:     run,
-		CreatedAt: r.now,
-		UpdatedAt: r.now,
+		CreatedAt: r.Now,
+		UpdatedAt: r.Now,
 		Files:     files,
 	}
+	q.Earlier, q.Given, q.Options = earlier, c.GetGiven(), c.GetOptions()
+	return q, nil
+}
+
+// take stores a message and begins its turn, which it returns with the seq after which its events stand.
+func (r *request) take(q *conversationpb.Queued, queued bool) (lease *conversationpb.Lease, after uint64) {
+	r.importEarlier(q.GetEarlier())
+	message := q.GetMessage()
+	message.Number = r.state.GetNextMessage() + uint64(len(q.GetEarlier()))
+	run := message.GetRunId()
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_UserMessage{
-		UserMessage: &conversationpb.UserMessage{Message: message, Title: r.firstTitle(slices.Concat(c.GetEarlier(), []*conversationpb.Message{message}))},
+		UserMessage: &conversationpb.UserMessage{Message: message, Title: r.firstTitle(slices.Concat(q.GetEarlier(), []*conversationpb.Message{message}))},
 	}})
-	lease := r.newLease(run, conversationpb.Mode_MESSAGE)
-	lease.ResumedAt = givenSteps(c.GetGiven(), c.GetOptions()) // the turn says nothing of it again
-	after := r.start(lease)
+	lease = r.leaseOf(q, run, conversationpb.Mode_MESSAGE)
+	lease.ResumedAt = givenSteps(q.GetGiven(), q.GetOptions()) // the turn says nothing of it again
+	after = r.start(q, lease, queued)
 	if lease.GetResumedAt() > 0 {
-		r.given(run, c.GetGiven(), c.GetOptions())
-		lease = r.after().GetLease()
+		r.given(run, q.GetGiven(), q.GetOptions())
+		lease = r.State().GetLease()
 	}
-	return r.begun(lease, message, after, c.GetWait()), nil
+	return lease, after
 }
 
 func (r *request) checkSend(c *conversationpb.Send) (metadata []byte, f *machine.Failure) {
@@ -71,24 +92,27 @@ func (r *request) checkSend(c *conversationpb.Send) (metadata []byte, f *machine
 	return machine.ClientObject("metadata", c.GetMetadata(), r.limits.MetadataBytes)
 }
 
-// repeat answers a command that came before with its first outcome, and stores nothing.
-func (r *request) repeat(first *conversationpb.Outcome, wait bool) (machine.Decision, *machine.Failure) {
+// again answers a command that came before with its first outcome, and stores nothing.
+func again[B interface{ GetWait() bool }](r *request, first *conversationpb.Outcome, body B) *machine.Failure {
 	run := first.GetRunId()
 	if first.GetUserMessageId() == "" {
 		return r.usedOtherwise()
 	}
+	if first.GetQueued() {
+		return r.queuedReply(run, first.GetUserMessageId())
+	}
 	running := r.state.GetLease().GetRunId() == run
-	if wait {
-		if running {
-			return machine.Decision{Wait: run}, nil
+	if body.GetWait() {
+		if running || r.queued(run) != nil {
+			return r.wait(run)
 		}
-		return machine.Decision{Reply: r.knownResult(run)}, nil
+		return r.reply(r.knownResult(run))
 	}
 	message := &conversationpb.Message{Id: first.GetUserMessageId(), Role: conversationpb.Role_USER, RunId: run}
 	if running {
 		message = r.state.GetLease().GetUserMessage()
 	}
-	return machine.Decision{Reply: r.acceptedReply(run, message, first.GetSeq())}, nil
+	return r.reply(r.acceptedReply(run, message, first.GetSeq()))
 }
 
 func startTurn(s *conversationpb.State, lease *conversationpb.Lease, message *conversationpb.Message) StartTurn {

@@ -14,24 +14,8 @@ import (
 // history means: never change it.
 const updatedStep = 10_000 // ms
 
-// Evolve folds events into the state.
-func (m *Machine) Evolve(state proto.Message, events []proto.Message) proto.Message {
-	s, _ := state.(*conversationpb.State)
-	return m.evolve(s, events)
-}
-
-func (m *Machine) evolve(s *conversationpb.State, events []proto.Message) *conversationpb.State {
-	next := fork(s)
-	for _, message := range events {
-		event, _ := message.(*conversationpb.Event)
-		next = m.apply(next, event)
-		next.LastSeq = max(next.GetLastSeq(), event.GetSeq())
-	}
-	return next
-}
-
 // apply is given a state of its own, but what that points to is shared: replace, never change.
-func (m *Machine) apply(next *conversationpb.State, event *conversationpb.Event) *conversationpb.State {
+func (m *rules) apply(next *conversationpb.State, event *conversationpb.Event) *conversationpb.State {
 	switch body := event.GetBody().(type) {
 	case *conversationpb.Event_Created:
 		return fork(body.Created.GetState())
@@ -70,6 +54,10 @@ func (m *Machine) apply(next *conversationpb.State, event *conversationpb.Event)
 		imported(next, event, body.Imported.GetMessages())
 	case *conversationpb.Event_Held:
 		m.handed(next, event, body.Held)
+	case *conversationpb.Event_MessageQueued:
+		messageQueued(next, body.MessageQueued.GetQueued())
+	case *conversationpb.Event_MessageDequeued:
+		m.messageDequeued(next, event, body.MessageDequeued)
 	default:
 		m.applyTurn(next, event)
 	}
@@ -79,6 +67,7 @@ func (m *Machine) apply(next *conversationpb.State, event *conversationpb.Event)
 // userMessage adds the message and opens the lease of its run, which turnStarted, in the same append, fills.
 func userMessage(next *conversationpb.State, event *conversationpb.Event, sent *conversationpb.UserMessage) {
 	message := sent.GetMessage()
+	unqueue(next, event.GetRunId())
 	addMessage(next, event, message)
 	if title := sent.GetTitle(); title != "" {
 		next.Title, next.TitleGenerated, next.TitleProvisional = title, true, true
@@ -113,7 +102,7 @@ func addMessage(next *conversationpb.State, event *conversationpb.Event, message
 	next.MessageCount++
 }
 
-func (m *Machine) turnStarted(next *conversationpb.State, event *conversationpb.Event, started *conversationpb.TurnStarted) {
+func (m *rules) turnStarted(next *conversationpb.State, event *conversationpb.Event, started *conversationpb.TurnStarted) {
 	lease := forkLease(started.GetLease())
 	if opened := next.GetLease(); lease.GetUserMessage() == nil && opened.GetRunId() == lease.GetRunId() {
 		lease.UserMessage = opened.GetUserMessage()
@@ -130,12 +119,13 @@ func (m *Machine) turnStarted(next *conversationpb.State, event *conversationpb.
 		UserMessageId: lease.GetUserMessage().GetId(),
 		Seq:           started.GetAfterSeq(),
 		IssuedAt:      started.GetIssuedAt(),
+		Queued:        started.GetQueued(),
 	})
 }
 
 // remember adds what a command did and forgets the oldest, noting when they were issued, but not the newest command that
 // started the active turn or let it go on: its sender may wait for long, and ask again when the conversation moves.
-func (m *Machine) remember(next *conversationpb.State, outcome *conversationpb.Outcome) {
+func (m *rules) remember(next *conversationpb.State, outcome *conversationpb.Outcome) {
 	if outcome.GetCommandId() == "" {
 		return
 	}

@@ -86,6 +86,9 @@ func due(s *conversationpb.State) int64 {
 	for _, file := range s.GetFiles() {
 		at = machine.Sooner(at, file.GetExpiresAt())
 	}
+	for _, push := range s.GetPushes() {
+		at = machine.Sooner(at, push.GetDelivery().GetNextAt())
+	}
 	return at
 }
 

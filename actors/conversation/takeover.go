@@ -14,7 +14,7 @@ const maxStarts = 16
 // takenOver says that the last run was begun by a former owner of the shard, and this one or one between took it over.
 func (r *request) takenOver() bool {
 	lease := r.state.GetLease()
-	if lease != nil && (lease.GetEpoch() != r.env.Epoch || lease.GetAttempt() > 1) {
+	if lease != nil && (lease.GetEpoch() != r.Env.Epoch || lease.GetAttempt() > 1) {
 		return true
 	}
 	return r.state.GetTakenOver() != 0 // also of a turn that was paused since
@@ -23,7 +23,7 @@ func (r *request) takenOver() bool {
 // takeover is the epoch to remember with the end of a run that was taken over, 0 of one that was not.
 func (r *request) takeover() uint64 {
 	if r.takenOver() {
-		return r.env.Epoch
+		return r.Env.Epoch
 	}
 	return 0
 }
@@ -39,33 +39,32 @@ func (r *request) loud() time.Duration {
 
 // formerMayBeHeard is how long any former owner may still be heard.
 func (r *request) formerMayBeHeard() time.Duration {
-	return max(0, r.limits.TakeoverSilence-r.env.Now.Sub(r.env.EpochSince))
+	return max(0, r.limits.TakeoverSilence-r.Env.Now.Sub(r.Env.EpochSince))
 }
 
 // deaths says how many attempts, the last one included, ended with their process, as far as is known: it may have been
 // them that ended it. An owner that was cut off counts as dead, since nobody can tell the two apart.
 func (r *request) deaths(lease *conversationpb.Lease) uint32 {
-	if r.env.Survived != nil && r.env.Survived(lease.GetEpoch()) {
+	if r.Env.Survived != nil && r.Env.Survived(lease.GetEpoch()) {
 		return lease.GetDeaths()
 	}
 	return lease.GetDeaths() + 1
 }
 
 // whenSilent answers a cancel that finds its run ended: at once, or when a former owner of it must be silent.
-func (r *request) whenSilent(c *conversationpb.Cancel, run string, told *conversationpb.Cancelled) machine.Decision {
+func (r *request) whenSilent(c *conversationpb.Cancel, run string, told *conversationpb.Cancelled) *machine.Failure {
 	loud := r.loud()
 	if run != r.state.GetLastRunId() {
 		loud = r.formerMayBeHeard() // whose that run was the head does not know any more
 	}
 	if loud == 0 {
 		told.Settled = true
-		return machine.Decision{Reply: cancelledReply(told)}
+		return r.reply(cancelledReply(told))
 	}
 	wait := r.settleWait(c)
-	return machine.Decision{
-		Wait: cancelKey(run),
-		Effects: []machine.Effect{r.cancelTimer(min(wait, loud), &conversationpb.CancelTimeout{
-			RunId: run, Silent: loud <= wait, Cancelled: told.GetCancelled(),
-		})},
-	}
+	r.Await(cancelKey(run))
+	r.Effect(r.cancelTimer(min(wait, loud), &conversationpb.CancelTimeout{
+		RunId: run, Silent: loud <= wait, Cancelled: told.GetCancelled(),
+	}))
+	return nil
 }

@@ -27,7 +27,7 @@ func serverObject(raw []byte, limit int) ([]byte, *machine.Failure) {
 }
 
 // title trims a title and checks its length in characters (document 2, "Limits").
-func (m *Machine) title(text string) (string, *machine.Failure) {
+func (m *rules) title(text string) (string, *machine.Failure) {
 	text = strings.TrimSpace(text)
 	if !utf8.ValidString(text) {
 		return "", failure.New(failurepb.Code_VALIDATION, failure.NotUTF8).In("title")
@@ -39,7 +39,7 @@ func (m *Machine) title(text string) (string, *machine.Failure) {
 }
 
 // checkContent checks the text of a message. It is stored as it came.
-func (m *Machine) checkContent(text string) *machine.Failure {
+func (m *rules) checkContent(text string) *machine.Failure {
 	if len(text) > m.limits.MessageBytes {
 		return failure.New(failurepb.Code_VALIDATION, failure.TooLong).In("message").
 			With("maxBytes", m.limits.MessageBytes)

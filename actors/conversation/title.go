@@ -16,16 +16,13 @@ import (
 // setTitle takes the title that a model made of the first exchange, when it was not ready at the end of the turn. The
 // model call is paid for also when the title comes too late. The command is the run's only one of its kind, so a repeat
 // is known by the run.
-func (r *request) setTitle(c *conversationpb.SetTitle) (machine.Decision, *machine.Failure) {
-	if r.state == nil {
-		return machine.Decision{}, conversationNotFound()
-	}
+func (r *request) setTitle(c *conversationpb.SetTitle) *machine.Failure {
 	id := "title/" + c.GetRunId()
 	if r.outcomeOf(id) != nil {
-		return machine.Decision{Reply: stateReply(r.state)}, nil
+		return r.reply(stateReply(r.state))
 	}
 	if f := r.forgotten(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	updated := r.generatedTitle(c.GetTitle())
 	if proto.Size(c.GetUsage()) > 0 {
@@ -33,19 +30,19 @@ func (r *request) setTitle(c *conversationpb.SetTitle) (machine.Decision, *machi
 			updated = &conversationpb.Updated{}
 		}
 		updated.Usage = sane(c.GetUsage())
-		updated.ByUser, updated.ByToken = r.by(), name(r.command.GetCaller().GetTokenId())
+		updated.ByUser, updated.ByToken = r.by(), name(r.Command.GetCaller().GetTokenId())
 	}
 	if updated == nil {
-		return machine.Decision{Reply: stateReply(r.state)}, nil
+		return r.reply(stateReply(r.state))
 	}
-	updated.CommandId, updated.IssuedAt = id, r.command.GetIssuedAt()
+	updated.CommandId, updated.IssuedAt = id, r.Command.GetIssuedAt()
 	r.emit(c.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_Updated{Updated: updated}})
 	if c.GetUsage().GetPriced() {
 		r.emit(c.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_SessionUsage{SessionUsage: &conversationpb.SessionUsage{
 			Usage: c.GetUsage(), SpentNanoUsd: money.Add(r.state.GetSpentNanoUsd(), c.GetUsage().GetCostNanoUsd()),
 		}}})
 	}
-	return machine.Decision{Events: r.events, Reply: stateReply(r.after())}, nil
+	return r.reply(stateReply(r.State()))
 }
 
 // firstTitle is the title that a conversation without one takes from the first user message of those with which it begins

@@ -10,27 +10,17 @@ import (
 )
 
 // update changes what the client may change (document 2, PATCH /conversations/:id), also while a turn runs. The
-// event holds only what really changes; a patch that changes nothing stores nothing. A repeat of the command is answered
-// with the conversation as it is now.
-func (r *request) update(c *conversationpb.Update) (machine.Decision, *machine.Failure) {
-	first, f := r.admit()
-	switch {
-	case f != nil:
-		return machine.Decision{}, f
-	case first.GetRunId() != "":
-		return r.usedOtherwise()
-	case first != nil:
-		return machine.Decision{Reply: stateReply(r.state)}, nil
-	}
+// event holds only what really changes; a patch that changes nothing stores nothing.
+func (r *request) update(c *conversationpb.Update) *machine.Failure {
 	asked, experience := c.GetPatch(), c.GetAgent().GetExperience()
 	if asked == nil {
-		return refuse(failure.New(failurepb.Code_VALIDATION, failure.PatchMissing))
+		return failure.New(failurepb.Code_VALIDATION, failure.PatchMissing)
 	}
 	if asked.Title != nil && experience != nil && !experience.GetRename() {
-		return refuse(failure.New(failurepb.Code_ACTION_DISABLED, failure.RenameDisabled))
+		return failure.New(failurepb.Code_ACTION_DISABLED, failure.RenameDisabled)
 	}
 	if asked.Pinned != nil && experience != nil && !experience.GetPin() {
-		return refuse(failure.New(failurepb.Code_ACTION_DISABLED, failure.PinDisabled))
+		return failure.New(failurepb.Code_ACTION_DISABLED, failure.PinDisabled)
 	}
 	patch := &conversationpb.Patch{}
 	for _, rule := range []func(asked, patch *conversationpb.Patch) *machine.Failure{
@@ -38,18 +28,26 @@ func (r *request) update(c *conversationpb.Update) (machine.Decision, *machine.F
 		func(asked, patch *conversationpb.Patch) *machine.Failure { return r.patchBudget(c, patch) },
 	} {
 		if f := rule(asked, patch); f != nil {
-			return machine.Decision{}, f
+			return f
 		}
 	}
 	if proto.Size(patch) == 0 {
-		return machine.Decision{Reply: stateReply(r.state)}, nil
+		return r.reply(stateReply(r.state))
 	}
 	r.emit("", &conversationpb.Event{Body: &conversationpb.Event_Updated{Updated: &conversationpb.Updated{
-		Patch: patch, CommandId: r.command.GetCommandId(), IssuedAt: r.command.GetIssuedAt(),
+		Patch: patch, CommandId: r.Command.GetCommandId(), IssuedAt: r.Command.GetIssuedAt(),
 	}}})
-	decision := machine.Decision{Events: r.events, Reply: stateReply(r.after())}
 	if run := r.state.GetLease().GetRunId(); run != "" && (patch.GetBudget() != nil || patch.GetRemoveBudget()) {
-		decision.Effects = []machine.Effect{MeterTurn{RunID: run}}
+		r.Effect(MeterTurn{RunID: run})
 	}
-	return decision, nil
+	r.next()
+	return r.reply(stateReply(r.State()))
+}
+
+// updateAgain answers a repeat with the conversation as it is now.
+func (r *request) updateAgain(first *conversationpb.Outcome, _ *conversationpb.Update) *machine.Failure {
+	if first.GetRunId() != "" {
+		return r.usedOtherwise()
+	}
+	return r.reply(stateReply(r.state))
 }

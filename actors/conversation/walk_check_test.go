@@ -92,6 +92,7 @@ func (w *walk) checkEffects(before *conversationpb.State, decision machine.Decis
 			require.True(w.t, slices.ContainsFunc(events(decision.Events), func(e *conversationpb.Event) bool {
 				return e.GetMessageChanged() != nil
 			}))
+		case conversation.TellPush: // checkPushes
 		case machine.Timer:
 			require.Positive(w.t, effect.After)
 		default:
@@ -113,9 +114,15 @@ func (w *walk) checkSettled(before *conversationpb.State, decision machine.Decis
 		}))
 	} else if decision.Wait != "" {
 		run := strings.TrimPrefix(decision.Wait, "cancel:")
-		if run != w.state().GetLease().GetRunId() {
+		if queuedRun(w.state(), decision.Wait) {
+			w.seen["waits in the queue"]++
+		} else if run != w.state().GetLease().GetRunId() {
 			require.True(w.t, loud, "only the silence of a former owner is worth waiting for")
-			require.Len(w.t, decision.Effects, 1, "somebody tells it")
+			require.Len(w.t, slices.DeleteFunc(slices.Clone(decision.Effects), func(effect machine.Effect) bool {
+				_, told := effect.(conversation.TellPush)
+				_, next := effect.(conversation.StartTurn)
+				return told || next
+			}), 1, "somebody tells it")
 			w.seen["wait for silence"]++
 		}
 	}
@@ -136,8 +143,25 @@ func (w *walk) checkSettled(before *conversationpb.State, decision machine.Decis
 	// Nobody is told that nothing can follow while the former owner of the run may be heard.
 	if loud && w.foreign != "" && w.state().GetLastRunId() == w.foreign {
 		reply, _ := decision.Reply.(*conversationpb.Reply)
-		require.False(w.t, reply.GetCancelled().GetSettled(), "settled too early")
+		taken := queuedRun(before, reply.GetCancelled().GetRunId()) // its turn never ran
+		require.False(w.t, reply.GetCancelled().GetSettled() && !taken, "settled too early")
 	}
+}
+
+// checkCancel: a cancel that names a turn changes nothing of any other one.
+func (w *walk) checkCancel(before *conversationpb.State, given *conversationpb.Command, decision machine.Decision) {
+	meant := given.GetCancel().GetRunId()
+	if queuedRun(before, meant) {
+		require.False(w.t, queuedRun(w.state(), meant))
+		require.Empty(w.t, decision.Urgent)
+		return
+	}
+	if meant == "" || meant == before.GetLease().GetRunId() || meant == before.GetPaused().GetRunId() {
+		return
+	}
+	require.Empty(w.t, decision.Events)
+	require.Empty(w.t, decision.Urgent)
+	w.seen["cancel of another turn"]++
 }
 
 // loud says that a former owner may still be heard.
@@ -238,10 +262,10 @@ func (w *walk) checkWayOut() {
 		after := try(&conversationpb.Command{Body: &conversationpb.Command_Finish{Finish: &conversationpb.Finish{
 			RunId: s.GetLease().GetRunId(), Epoch: s.GetLease().GetEpoch(), StopReason: conversationpb.StopReason_ERROR,
 		}}})
-		require.Equal(w.t, conversationpb.Status_IDLE, after.GetStatus())
+		w.checkNext(s, after)
 	case conversationpb.Status_WAITING:
 		after := try(&conversationpb.Command{Body: &conversationpb.Command_Cancel{Cancel: &conversationpb.Cancel{}}})
-		require.Equal(w.t, conversationpb.Status_IDLE, after.GetStatus())
+		w.checkNext(s, after)
 		var due int64
 		for _, action := range s.GetPending() {
 			due = max(due, action.GetExpiresAt())

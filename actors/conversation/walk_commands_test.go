@@ -86,7 +86,7 @@ func (w *walk) agent() *agentpb.Agent {
 	if rapid.IntRange(0, 5).Draw(w.t, "unpriced") != 3 {
 		agent.Model.Price = &agentpb.Price{}
 	}
-	return agent
+	return w.whole(agent)
 }
 
 // lifeCommands are those of a conversation in which only text is said.
@@ -100,12 +100,20 @@ func (w *walk) lifeCommands() []generator {
 			c.Opening = &conversationpb.Opening{Create: &conversationpb.Create{Agent: w.agent(), Budget: w.budget()}}
 			c.Body = &conversationpb.Command_Send{Send: &conversationpb.Send{Agent: w.agent(), Content: "hi", Wait: rapid.Bool().Draw(t, "wait")}}
 		}},
-		{idle: 9, running: 1, waiting: 1, none: 1, make: func(c *conversationpb.Command) {
+		{idle: 9, running: 7, waiting: 2, none: 1, make: func(c *conversationpb.Command) {
 			send := &conversationpb.Send{
 				Agent:    w.agent(),
 				Content:  rapid.SampledFrom([]string{"hi", "how are you", "x", "y", "z", "0", "", "\xff"}).Draw(t, "content"),
 				Metadata: rapid.SampledFrom([][]byte{nil, []byte(`{"a":1}`), nil, nil, nil, nil, []byte(`[`)}).Draw(t, "metadata"),
 				Wait:     rapid.Bool().Draw(t, "wait"),
+			}
+			ways := []string{"", "queue", "interrupt", "reject"}
+			if w.state().GetLease() != nil {
+				ways = []string{"queue", "interrupt", "queue", ""}
+			}
+			send.OnBusy = rapid.SampledFrom(ways).Draw(t, "on busy")
+			if rapid.IntRange(0, 3).Draw(t, "to be told") == 1 {
+				send.Push = w.push()
 			}
 			if rapid.IntRange(0, 3).Draw(t, "official") == 2 {
 				w.alongside(send)
@@ -113,9 +121,11 @@ func (w *walk) lifeCommands() []generator {
 			c.Body = &conversationpb.Command_Send{Send: send}
 		}},
 		{idle: 1, running: 2, waiting: 1, make: func(c *conversationpb.Command) {
-			c.Body = &conversationpb.Command_Cancel{Cancel: &conversationpb.Cancel{
-				SettleWaitMs: rapid.Int64Range(-1, 60_000).Draw(t, "settle"),
-			}}
+			cancel := &conversationpb.Cancel{SettleWaitMs: rapid.Int64Range(-1, 60_000).Draw(t, "settle")}
+			if rapid.Bool().Draw(t, "of a turn") {
+				cancel.RunId = w.run()
+			}
+			c.Body = &conversationpb.Command_Cancel{Cancel: cancel}
 		}},
 		{idle: 1, running: 5, waiting: 1, none: 1, make: func(c *conversationpb.Command) {
 			c.Body = &conversationpb.Command_Finish{Finish: w.finish()}
@@ -133,6 +143,10 @@ func (w *walk) lifeCommands() []generator {
 				RunId: w.run(), Final: rapid.Bool().Draw(t, "final"),
 			}}
 		}},
+		{idle: 1, running: 3, waiting: 3, make: func(c *conversationpb.Command) {
+			c.Body = &conversationpb.Command_SetPush{SetPush: &conversationpb.SetPush{RunId: w.run(), Push: w.push()}}
+		}},
+		{idle: 3, running: 2, waiting: 3, make: w.pushed},
 		{idle: 1, running: 1, waiting: 1, make: func(c *conversationpb.Command) {
 			c.Body = &conversationpb.Command_AwaitRun{AwaitRun: &conversationpb.AwaitRun{RunId: w.run()}}
 		}},
@@ -143,6 +157,9 @@ func (w *walk) lifeCommands() []generator {
 func (w *walk) run() string {
 	if rapid.IntRange(0, 9).Draw(w.t, "other run") == 3 {
 		return rapid.SampledFrom([]string{"run_1", "run_2", "", "run_x"}).Draw(w.t, "run")
+	}
+	if queue := w.state().GetQueue(); len(queue) > 0 && rapid.IntRange(0, 5).Draw(w.t, "queued run") < 2 {
+		return queue[len(queue)-1].GetMessage().GetRunId()
 	}
 	if paused := w.state().GetPaused(); paused != nil {
 		return paused.GetRunId()

@@ -64,7 +64,7 @@ func (w *walk) experience(allowed *agentpb.Experience) *agentpb.Agent {
 	if rapid.IntRange(0, 9).Draw(w.t, "switched off") == 7 {
 		allowed = &agentpb.Experience{}
 	}
-	return &agentpb.Agent{Id: "a/1", Model: &agentpb.Model{Price: &agentpb.Price{}}, Experience: allowed}
+	return w.whole(&agentpb.Agent{Id: "a/1", Model: &agentpb.Model{Price: &agentpb.Price{}}, Experience: allowed})
 }
 
 func (w *walk) regenerate() *conversationpb.Regenerate {
@@ -116,10 +116,10 @@ func (w *walk) addFile() *conversationpb.AddFile {
 			Id: w.fileID(), Name: "a file", Size: rapid.Int64Range(-1, 1<<20).Draw(w.t, "size"),
 			MimeType: rapid.SampledFrom([]string{"text/plain", "image/png", "video/mp4"}).Draw(w.t, "type"),
 		},
-		Agent: &agentpb.Agent{Capabilities: &agentpb.Capabilities{Attachments: &agentpb.Attachments{
+		Agent: w.whole(&agentpb.Agent{Capabilities: &agentpb.Capabilities{Attachments: &agentpb.Attachments{
 			Enabled: rapid.IntRange(0, 9).Draw(w.t, "no files") != 7, MaxFiles: 3, AllowedMimeTypes: []string{"text/*", "image/png"},
 			RetentionDays: rapid.Int32Range(0, 1).Draw(w.t, "retention"),
-		}}},
+		}}}),
 	}
 }
 

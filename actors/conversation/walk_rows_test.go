@@ -39,6 +39,11 @@ func (w *walk) checkRows() {
 			times = append(times, file.GetExpiresAt())
 		}
 	}
+	for _, push := range s.GetPushes() {
+		if push.GetDelivery() != nil {
+			times = append(times, push.GetDelivery().GetNextAt())
+		}
+	}
 	if len(times) > 0 {
 		want.Listings[machinetest.Place{List: conversation.ListDue, Score: slices.Min(times), Member: s.GetId()}] = ""
 	}

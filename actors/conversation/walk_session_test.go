@@ -48,6 +48,10 @@ func (w *walk) checkHold(before *conversationpb.State, given *conversationpb.Com
 	run := before.GetBackgroundRun()
 	for _, event := range events(decision.Events) {
 		begun := event.GetTurnStarted() != nil || event.GetTurnResumed().GetLease().GetMode() == conversationpb.Mode_CONTINUE
+		if begun && queuedRun(before, event.GetRunId()) {
+			require.Empty(w.t, run, "a queued turn begins while a run holds the conversation")
+			begun = false
+		}
 		if begun {
 			require.Equal(w.t, run, given.GetBackgroundRun(), "a turn begins on behalf of another")
 			if run != "" {
@@ -81,6 +85,9 @@ func (w *walk) checkHold(before *conversationpb.State, given *conversationpb.Com
 func (w *walk) checkBy(given *conversationpb.Command, decision machine.Decision) {
 	for _, event := range events(decision.Events) {
 		started, resumed := event.GetTurnStarted(), event.GetTurnResumed()
+		if queuedRun(w.queuedBefore, event.GetRunId()) {
+			continue // checkQueue
+		}
 		if started == nil && (resumed == nil || given.GetDue() != nil || tooLate(decision)) {
 			continue
 		}

@@ -57,7 +57,9 @@ func TestWalk(t *testing.T) {
 		"session.truncated", "message.feedback", "file.added", "file.removed",
 		"regenerated, completed", "regenerated, requires_action",
 		"made with the message", "files with the message",
-		"held", "let go", "begun for a run", "refused, held",
+		"carried agent",
+		"held", "let go", "begun for a run", "refused, held", "message.queued", "message.unqueued", "begun from the queue", "waits in the queue", "interrupted",
+		"queue refused", "being told", "told", "told again",
 	} {
 		require.NotZero(t, seen[what], "no walk met %s: %v", what, seen)
 	}
@@ -73,12 +75,15 @@ func setFlag(t *testing.T, name, value string) {
 func walkLimits(onTimeout, pending string) conversation.Limits {
 	limits := suiteLimits()
 	limits.OnActionTimeout, limits.PendingPolicy = onTimeout, pending
+	if pending == "cancel" {
+		limits.Queue = 1
+	}
 	return limits
 }
 
 type walk struct {
 	t       *rapid.T
-	rules   *conversation.Machine
+	rules   machine.Machine
 	limits  conversation.Limits
 	entity  *machinetest.Entity
 	env     machine.Env
@@ -87,6 +92,8 @@ type walk struct {
 	ceiling int64          // what may be spent at most under the budget in force
 	seen    map[string]int // what walks have met
 	reads   []*conversationpb.Target
+
+	queuedBefore *conversationpb.State // before the last step
 }
 
 func newWalk(t *rapid.T, limits conversation.Limits) *walk {
@@ -140,6 +147,7 @@ func (w *walk) activate() {
 
 func (w *walk) do(command proto.Message) {
 	before := w.state()
+	w.checkCarried(command)
 	decision, failure, err := w.entity.Do(command, w.env)
 	if err != nil {
 		require.NoError(w.t, err, "%s", machinetest.Text(command))
@@ -148,15 +156,20 @@ func (w *walk) do(command proto.Message) {
 	if failure != nil {
 		require.NotZero(w.t, failure.Code)
 		w.seen["refused"]++
+		if _, full := failure.Details["queued"]; full {
+			w.seen["queue refused"]++
+		}
 		if failure.Details["activeRunId"] == before.GetBackgroundRun() {
 			w.seen["refused, held"]++
 		}
 		return
 	}
+	w.queuedBefore = before
 	w.meet(before, decision)
 	w.checkEvents(before, decision)
 	w.checkEffects(before, decision)
 	w.checkSettled(before, decision)
+	w.checkCancel(before, given, decision)
 	w.checkHold(before, given, decision)
 	w.checkBy(given, decision)
 	if w.entity.State == nil {
@@ -166,6 +179,8 @@ func (w *walk) do(command proto.Message) {
 		return
 	}
 	w.checkState(before)
+	w.checkPushes(before, decision)
+	w.checkQueue(before, decision)
 	w.checkMoney(before, decision)
 	w.checkRows()
 	w.checkWayOut()

@@ -2,8 +2,8 @@ package deliver
 
 import "net/netip"
 
-// special are the addresses, of those that look global, that are not: the special-purpose registries for IPv4 and IPv6
-// (RFC 6890 and what was added since), and the fixed addresses where hosters answer a machine about itself.
+// special are the address ranges that are not public although they may look global: the special-purpose registries for IPv4 and IPv6
+// (RFC 6890 and later additions), and the fixed addresses of hosters' metadata services.
 var special = prefixes( //nolint:gochecknoglobals // a table; nothing writes to it
 	"0.0.0.0/8",         // this network
 	"10.0.0.0/8",        // private
@@ -44,7 +44,7 @@ func prefixes(texts ...string) []netip.Prefix {
 	return list
 }
 
-// public says whether an address is a globally routable unicast one.
+// public reports whether an address is a globally routable unicast one.
 func public(address netip.Addr) bool {
 	if address.Zone() != "" {
 		return false

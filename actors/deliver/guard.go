@@ -17,7 +17,7 @@ import (
 // ErrForbiddenAddress is matched by the error of a request to an address that the guard refuses.
 var ErrForbiddenAddress = errors.New("deliver: address not allowed")
 
-// ErrRedirect is matched by the error of a request that was redirected too often, or to where it must not go.
+// ErrRedirect is matched by the error of a request that was redirected too often, or to a forbidden place.
 var ErrRedirect = errors.New("deliver: redirect not followed")
 
 // Limits of one connection; the request's own deadline is the caller's.
@@ -33,13 +33,13 @@ const (
 	keepAlivePeriod = 30 * time.Second
 )
 
-// GuardConfig says what a Guard lets through besides public addresses.
+// GuardConfig determines what a Guard allows besides public addresses.
 type GuardConfig struct {
 	// Allow are addresses that may be reached although they are private or special.
 	Allow []netip.Prefix
 	// AllowHosts are host names, or host:port pairs, that may be reached whatever they resolve to.
 	AllowHosts []string
-	// MaxRedirects bounds the hops of one request; a hop more fails it. 0 = 5, negative = none is followed.
+	// MaxRedirects bounds the hops of one request; one more fails it. 0 = 5; negative = redirects are not followed.
 	MaxRedirects int
 }
 
@@ -49,7 +49,9 @@ type Guard struct {
 	hosts     map[string]bool
 	hops      int
 	transport *http.Transport
+	direct    *direct
 	resolve   func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	resolver  *net.Resolver // of connections; nil = the process's own
 }
 
 // NewGuard makes a Guard.
@@ -76,25 +78,31 @@ func NewGuard(config GuardConfig) *Guard {
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		ForceAttemptHTTP2:      true,
 	}
+	guard.direct = &direct{dial: guard.dial, next: guard.transport}
 	return guard
 }
 
-// Client makes an HTTP client that reaches only what the guard lets through. The timeout is of a whole request, the
-// reading of its answer included; 0 = none. Clients of one guard share their idle connections.
+// Client returns an HTTP client that reaches only what the guard allows. The timeout bounds a whole request, including
+// reading its answer; 0 = none. Clients of one guard share their idle connections.
 func (g *Guard) Client(timeout time.Duration) *http.Client {
 	return &http.Client{Transport: g.transport, CheckRedirect: g.redirect, Timeout: timeout}
 }
 
-// Close closes idle connections.
-func (g *Guard) Close() { g.transport.CloseIdleConnections() }
+// Direct is like Client, for calls that must be fast: where possible it makes them in the caller's goroutine. It has no timeout.
+func (g *Guard) Direct() *http.Client {
+	return &http.Client{Transport: g.direct, CheckRedirect: g.redirect}
+}
 
-// Allowed says whether the guard lets an address through.
+// Close closes idle connections.
+func (g *Guard) Close() { g.direct.CloseIdleConnections() }
+
+// Allowed reports whether the guard allows an address.
 func (g *Guard) Allowed(address netip.Addr) bool {
 	return public(address) || within(g.allow, address.Unmap())
 }
 
-// Judge says beforehand whether a URL can be posted to: it is none (ErrBadURL), or leads to no address that is let through
-// (ErrForbiddenAddress). A name that cannot be resolved now is not judged: each connection is, when it is made.
+// Judge checks in advance whether a URL can be posted to. Errors: ErrBadURL if it is not a valid URL, ErrForbiddenAddress if none of
+// its addresses is allowed. A name that cannot be resolved now passes: every connection is checked when it is made.
 func (g *Guard) Judge(ctx context.Context, text string) error {
 	if err := CheckURL(text); err != nil {
 		return err
@@ -122,8 +130,27 @@ func (g *Guard) Judge(ctx context.Context, text string) error {
 	return ErrForbiddenAddress
 }
 
+// Public reports whether all addresses of a URL's host are allowed: false for a name that has none or cannot be resolved now.
+func (g *Guard) Public(ctx context.Context, text string) bool {
+	target, err := url.Parse(text)
+	if err != nil {
+		return false
+	}
+	host := target.Hostname()
+	if g.hosts[normalHost(host)] || g.hosts[normalHost(target.Host)] {
+		return true
+	}
+	if literal, invalid := netip.ParseAddr(host); invalid == nil {
+		return g.Allowed(literal)
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	addresses, err := g.resolve(ctx, "ip", host)
+	return err == nil && len(addresses) > 0 && !slices.ContainsFunc(addresses, func(a netip.Addr) bool { return !g.Allowed(a) })
+}
+
 func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlivePeriod}
+	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlivePeriod, Resolver: g.resolver}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -146,8 +173,8 @@ func (g *Guard) control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// redirect judges the next hop of a request and takes from it what is not for another host. net/http keeps headers of the
-// caller's own making (keys, signatures) and drops only those it knows.
+// redirect checks the next hop of a request and removes headers that another host must not see. net/http drops only the ones it
+// knows, and would pass on the caller's own (keys, signatures).
 func (g *Guard) redirect(next *http.Request, before []*http.Request) error {
 	if len(before) > g.hops || g.hops < 0 {
 		return fmt.Errorf("%w: more than %d", ErrRedirect, max(g.hops, 0))
@@ -175,8 +202,8 @@ func (g *Guard) redirect(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// sameHost compares the port as well: another service on one host is another party. From http to https of one host the
-// port changes with the scheme; that is no other party.
+// sameHost compares the port as well, since another service on the same host is another party. A change from http to https on one
+// host changes the port with the scheme and stays with the same party.
 func sameHost(a, b *http.Request) bool {
 	if !strings.EqualFold(a.URL.Hostname(), b.URL.Hostname()) {
 		return false
@@ -197,7 +224,7 @@ func port(request *http.Request) string {
 	return "80"
 }
 
-// forAll names the headers that say nothing secret and that another host needs.
+// forAll names the headers that hold no secrets and that another host needs.
 func forAll(name string) bool {
 	switch http.CanonicalHeaderKey(name) {
 	case "Accept", "Accept-Encoding", "Accept-Language", "Content-Length", "Content-Type", "Idempotency-Key", "User-Agent":
@@ -206,7 +233,7 @@ func forAll(name string) bool {
 	return false
 }
 
-// normalHost makes two spellings of a host, or of host:port, one.
+// normalHost returns the normal spelling of a host, or of host:port.
 func normalHost(host string) string {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {

@@ -14,22 +14,22 @@ import (
 type LanesConfig struct {
 	// Max is how many jobs run at a time. Default 128.
 	Max int
-	// PerTarget is how many of them have the same target; below Max, so that no target can take all the room. Default 16.
+	// PerTarget is how many of them may have the same target: below Max, so that no target can use all of it. Default 16.
 	PerTarget int
 	// MaxWaiting is how many jobs wait at a time. Default 10,000.
 	MaxWaiting int
 }
 
-// Job is one attempt that waits for room. Exactly one of Run and Late is called, or neither: when the lanes are stopped.
+// Job is one attempt that waits for room. Exactly one of Run and Late is called; neither if the lanes are stopped first.
 type Job struct {
 	Target string                    // see TargetOf
 	Wait   time.Duration             // how long it may wait for room
 	Run    func(ctx context.Context) // makes the attempt
-	Late   func(ctx context.Context) // instead of Run, when there was no room in time
+	Late   func(ctx context.Context) // instead of Run, if there was no room in time
 }
 
 // Lanes run jobs side by side. Jobs of one target begin in the order in which they came, PerTarget at a time; targets with
-// jobs that wait take turns. So a target that is slow or dead delays only its own jobs. Safe for concurrent use.
+// waiting jobs take turns, so a slow or dead target delays only its own jobs. Safe for concurrent use.
 type Lanes struct {
 	config LanesConfig
 	life   context.Context //nolint:containedctx // of all jobs, until Stop
@@ -74,7 +74,7 @@ func NewLanes(config LanesConfig) (*Lanes, error) {
 	return l, nil
 }
 
-// TargetOf is the target of a URL: its host with the port. A URL that cannot be read is a target of its own.
+// TargetOf returns the target of a URL: its host and port. A URL that cannot be parsed is a target of its own.
 func TargetOf(text string) string {
 	target, err := url.Parse(text)
 	if err != nil || target.Host == "" {
@@ -83,7 +83,7 @@ func TargetOf(text string) string {
 	return strings.ToLower(target.Host)
 }
 
-// Add has a job run as soon as there is room. false: too many wait, or the lanes are stopped; nothing is called.
+// Add runs a job as soon as there is room. It returns false, and calls nothing, if too many jobs wait or the lanes are stopped.
 func (l *Lanes) Add(job Job) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

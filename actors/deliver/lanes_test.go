@@ -92,6 +92,7 @@ func TestTargetsTakeTurns(t *testing.T) {
 		}
 		require.True(t, r.add("few", "f", time.Second, time.Minute))
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Equal(t, []string{"0@0s", "1@2s", "2@3s"}, r.runs["many"], "in the order in which they came")
 		require.Equal(t, []string{"f@1s"}, r.runs["few"])
 		require.Equal(t, 1, r.most["all"])

@@ -17,17 +17,19 @@ import (
 // PosterConfig is what a Poster needs. Guard is required; the other zero values mean the defaults.
 type PosterConfig struct {
 	Guard *Guard
-	// Timeout bounds one post, redirects and the reading of the answer included. Default 10 s.
+	// Timeout bounds one post, including redirects and reading the answer. Default 10 s.
 	Timeout time.Duration
-	// MaxAnswer bounds how much of an answer is read, in bytes; an answer that is longer fails the post of a caller that
-	// reads it (Answer.Cut). Default 64 KiB.
+	// MaxAnswer bounds how much of an answer is read, in bytes. A longer one is cut (Answer.Cut). Default 64 KiB.
 	MaxAnswer int64
 	// UserAgent names this server. Default "parley".
 	UserAgent string
-	// Carry has what signs and names a post (headers X-Service-...) go along with a redirect to another host, which else
-	// hears none of them, and the post made again after 301 and 302, too: for receivers that may move, and nothing in such
-	// headers but what the body is proved with.
+	// Carry keeps the headers that sign and name a post (X-Service-...) on a redirect to another host, and posts again
+	// after 301 and 302, too. It is for receivers that may move. The headers prove the body and hold no other secret.
 	Carry bool
+	// Stay returns a redirect as the answer, wherever it leads, instead of following it.
+	Stay bool
+	// HeadOnly makes the status the answer, whatever happens to the body. Answer does not contain the body then.
+	HeadOnly bool
 	// Now is the clock of the signatures. Default time.Now.
 	Now func() time.Time
 }
@@ -74,7 +76,7 @@ func NewPoster(config PosterConfig) (*Poster, error) {
 	return &Poster{config: config, client: client}, nil
 }
 
-// repost makes of a hop after 301 or 302 the post again that net/http turns into a GET (document 3, 14.1).
+// repost turns the hop after a 301 or 302 back into a post; net/http makes it a GET (document 3, 14.1).
 func repost(next, first *http.Request) error {
 	if next.Method == http.MethodPost || next.Response == nil || next.Response.StatusCode == http.StatusSeeOther {
 		return nil
@@ -104,20 +106,22 @@ type Post struct {
 	Header map[string]string // besides; may replace User-Agent
 }
 
-// Answer is what the other side said.
+// Answer is the response of the other side.
 type Answer struct {
 	Status int
 	Body   []byte
 	Cut    bool // the body was longer than MaxAnswer
-	// RetryAfter is how long the other side asked to be left alone; 0 = it did not.
+	// RetryAfter is the pause that the other side asks for (header Retry-After); 0 = none.
 	RetryAfter time.Duration
+	// Head is the status line and the header fields for people, of a poster that wants no bodies: at most maxHead bytes, without secrets.
+	Head string
 }
 
-// OK says that the other side took it: a status of 2xx.
+// OK reports whether the other side accepted the post: a 2xx status.
 func (a *Answer) OK() bool { return a.Status >= 200 && a.Status < 300 }
 
-// Post makes one attempt. The error says that there was no answer: ErrForbiddenAddress, ErrRedirect, a bad URL, a timeout,
-// a broken connection; its text holds no URL and no header. A status other than 2xx is no error.
+// Post makes one attempt. It fails if there was no answer: ErrForbiddenAddress, ErrRedirect, a bad URL, a timeout or a broken
+// connection. The error's text contains no URL and no header. A status other than 2xx is not an error.
 func (p *Poster) Post(ctx context.Context, post Post) (*Answer, error) {
 	if err := CheckURL(post.URL); err != nil {
 		return nil, err
@@ -136,11 +140,17 @@ func (p *Poster) Post(ctx context.Context, post Post) (*Answer, error) {
 	if post.Secret != "" {
 		request.Header.Set(SignatureHeader, Sign(post.Secret, post.Body, p.config.Now()))
 	}
-	response, err := p.client.Do(request)
+	response, err := p.do(request)
 	if err != nil {
 		return nil, fmt.Errorf("deliver: %w", WithoutURL(err))
 	}
 	defer func() { _ = response.Body.Close() }()
+	if p.config.HeadOnly {
+		late := time.AfterFunc(drainTime, cancel)
+		defer late.Stop()
+		_, _ = io.CopyN(io.Discard, response.Body, drainBytes) // so that the connection may be used again
+		return &Answer{Status: response.StatusCode, RetryAfter: p.retryAfter(response.Header), Head: headOf(response)}, nil
+	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, p.config.MaxAnswer+1))
 	if err != nil {
 		return nil, fmt.Errorf("deliver: %w", WithoutURL(err))
@@ -150,6 +160,24 @@ func (p *Poster) Post(ctx context.Context, post Post) (*Answer, error) {
 		answer.Body, answer.Cut = body[:p.config.MaxAnswer], true
 	}
 	return answer, nil
+}
+
+// How much of a body is read that nobody wants, and for how long.
+const (
+	drainBytes = 4 << 10
+	drainTime  = 100 * time.Millisecond
+)
+
+// do sends a request. A client reads where a redirect leads before it asks whether to follow, and fails if that is no URL.
+func (p *Poster) do(request *http.Request) (*http.Response, error) {
+	if !p.config.Stay {
+		return p.client.Do(request)
+	}
+	response, err := p.client.Transport.RoundTrip(request)
+	if err != nil {
+		return nil, &url.Error{Op: request.Method, Err: err} // as a client's: WithoutURL knows a timeout by it
+	}
+	return response, nil
 }
 
 // retryAfter reads the header Retry-After: seconds, or a date.
@@ -166,11 +194,11 @@ func (p *Poster) retryAfter(header http.Header) time.Duration {
 	return max(0, min(at.Sub(p.config.Now()), most*time.Second))
 }
 
-// ErrBadURL says that a text is no address that could be posted to.
+// ErrBadURL means that a text is not a URL that can be posted to.
 var ErrBadURL = errors.New("deliver: not an http or https URL")
 
-// CheckURL refuses what cannot be posted to: no absolute http or https URL, or one with a user in it. Where it leads is
-// judged when it is connected to.
+// CheckURL returns ErrBadURL unless a text is an absolute http or https URL without user information. Its address is checked when
+// a connection is made.
 func CheckURL(text string) error {
 	target, err := url.Parse(text)
 	if err != nil || target.Hostname() == "" || (target.Scheme != "http" && target.Scheme != "https") || target.User != nil {
@@ -179,7 +207,7 @@ func CheckURL(text string) error {
 	return nil
 }
 
-// WithoutURL takes the URL from an error of net/http: its query may be a secret.
+// WithoutURL removes the URL from an error of net/http, since its query may hold a secret.
 func WithoutURL(err error) error {
 	wrapped, ok := errors.AsType[*url.Error](err)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 // SignatureHeader carries the signature of a pushed body.
 const SignatureHeader = "X-Service-Signature"
 
-// Sign is the signature of a body that is sent at a time: `t=<Unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">` under
+// Sign returns the signature of a body sent at the given time: `t=<Unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">` under
 // the whole secret (document 5, section 9). The receiver should refuse an old t.
 func Sign(secret string, body []byte, at time.Time) string {
 	seconds := strconv.FormatInt(at.Unix(), 10)

@@ -29,6 +29,8 @@ func Backoff(attempt, attempts uint32) (pause time.Duration, more bool) {
 type Policy struct {
 	// Attempts is how many are made at most.
 	Attempts uint32
+	// Waits are the pauses after the failed attempts, if they are not those of Backoff: Attempts is one more than there are.
+	Waits []time.Duration
 	// Timeout is after which time an attempt of which nothing is heard counts as lost. It must be above what an attempt may
 	// take, waiting for room included.
 	Timeout time.Duration
@@ -65,13 +67,24 @@ func (p Policy) Report(delivery *deliverypb.Delivery, report *deliverypb.Report,
 	if report.GetUnsent() {
 		return Step{Next: moved(delivery, attempt, now+unsentPause.Milliseconds()), Error: report.GetError()}, true
 	}
-	pause, more := Backoff(attempt, p.Attempts)
+	pause, more := p.pause(attempt)
 	if report.GetOk() || report.GetHopeless() || !more {
 		return Step{Delivered: report.GetOk(), Error: report.GetError()}, true
 	}
 	asked := min(report.GetRetryAfter(), maxRetryAfter.Milliseconds())
 	next := moved(delivery, delivery.GetAttempt(), now+max(pause.Milliseconds(), asked))
 	return Step{Next: next, Error: report.GetError()}, true
+}
+
+// pause is how long to wait after a failed attempt. false = none is left.
+func (p Policy) pause(attempt uint32) (pause time.Duration, more bool) {
+	if p.Waits == nil {
+		return Backoff(attempt, p.Attempts)
+	}
+	if attempt < 1 || uint64(attempt) > uint64(len(p.Waits)) {
+		return 0, false
+	}
+	return p.Waits[attempt-1], true
 }
 
 func moved(delivery *deliverypb.Delivery, attempt uint32, nextAt int64) *deliverypb.Delivery {

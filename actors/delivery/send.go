@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"context"
+
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/kit"
@@ -24,7 +26,11 @@ type Attempt struct {
 	URL      string
 	Compose  func() (Message, error)
 	Report   func(*deliverypb.Report) proto.Message
+	Do       Do // makes the attempt instead of a post to URL, which then only names its target; nil = it is posted
 }
+
+// Do makes an attempt. It returns what came of it, and the outcome as it is counted.
+type Do func(ctx context.Context) (report *deliverypb.Report, outcome string)
 
 // Sender makes the attempts of one kind of entities.
 type Sender interface {

@@ -2,7 +2,6 @@ package idempotency
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 
 	"google.golang.org/protobuf/proto"
@@ -12,7 +11,6 @@ import (
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 	"parley/proto/idempotencypb"
-	"parley/proto/logpb"
 )
 
 // ListDue is the list of all keys by the time at which they are forgotten: the shell gives each that is due a Due command.
@@ -24,14 +22,7 @@ const DefaultMaxAnswer = 256 << 10
 
 // New returns the kind of idempotency keys; answers above maxAnswer bytes are not kept.
 func New(maxAnswer int) kit.Entity {
-	return kit.Entity{
-		Machine: rules(maxAnswer).Machine(),
-		Command: (*idempotencypb.Command)(nil),
-		Missing: notTheRequests,
-		Due: kit.Due{List: ListDue, Command: func(id string) proto.Message {
-			return &idempotencypb.Command{Id: id, Body: &idempotencypb.Command_Due{Due: &idempotencypb.Due{}}}
-		}},
-	}
+	return rules(maxAnswer).Entity()
 }
 
 // Phases of a key.
@@ -48,7 +39,7 @@ type (
 
 func rules(maxAnswer int) table {
 	begin, keep := (*idempotencypb.Command).GetBegin, (*idempotencypb.Command).GetKeep
-	release, due := (*idempotencypb.Command).GetRelease, (*idempotencypb.Command).GetDue
+	release := (*idempotencypb.Command).GetRelease
 	return table{
 		Prefix: "idem",
 		Phases: []kit.Phase{begun, answered},
@@ -65,13 +56,14 @@ func rules(maxAnswer int) table {
 			kit.On(keep, kept).From(answered),
 			kit.On(release, forget).From(begun).To(begun, kit.Absent),
 			kit.On(release, nothing[*idempotencypb.Release]).From(kit.Absent, answered),
-			kit.On(due, lapse).From(begun, answered).To(kit.Same, kit.Absent),
-			kit.On(due, func(*step, *idempotencypb.Due) *machine.Failure { return nil }).From(kit.Absent),
 		},
 		Missing: notTheRequests,
 		Apply:   apply,
-		Project: func(before, after *idempotencypb.State, _ []proto.Message, into *logpb.Append) {
-			machine.Relist(into, ListDue, cmp.Or(after.GetId(), before.GetId()), before.GetExpiresAt(), after.GetExpiresAt())
+		Lapse: kit.Lapse[*idempotencypb.State, *idempotencypb.Command]{
+			List: ListDue, At: (*idempotencypb.State).GetExpiresAt,
+			Due: func(id string) *idempotencypb.Command {
+				return &idempotencypb.Command{Id: id, Body: &idempotencypb.Command_Due{Due: &idempotencypb.Due{}}}
+			},
 		},
 	}
 }
@@ -141,13 +133,6 @@ func forget(s *step, c *idempotencypb.Release) *machine.Failure {
 
 func nothing[B any](s *step, _ B) *machine.Failure {
 	s.Decision.Reply = &idempotencypb.Reply{}
-	return nil
-}
-
-func lapse(s *step, _ *idempotencypb.Due) *machine.Failure {
-	if s.Before.GetExpiresAt() <= s.Now {
-		s.Remove()
-	}
 	return nil
 }
 

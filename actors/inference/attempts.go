@@ -34,7 +34,7 @@ func (c *Caller) attempts(ctx context.Context, t *target, kind string, try func(
 	return worded(err, t.model)
 }
 
-// gone is the cause with which the caller ended the call, nil when it did not: time limits are ours.
+// gone is the cause with which the caller cancelled the call, nil when it did not. Our own time limits do not count.
 func gone(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if cause == nil || provider.IsTimeLimit(cause) {
@@ -56,7 +56,7 @@ var (
 	userAgent = []string{"parley"}
 )
 
-// post makes the request of an attempt. It takes the address as it was parsed.
+// post builds the request of an attempt for an address that is parsed already.
 func post(ctx context.Context, t *target, address *url.URL, body []byte) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(provider.Traced(ctx, &t.sent), http.MethodPost, "/", bytes.NewReader(body))
 	if err != nil {
@@ -73,7 +73,7 @@ func post(ctx context.Context, t *target, address *url.URL, body []byte) (*http.
 	return request, nil
 }
 
-// fetch makes one whole exchange.
+// fetch makes one exchange and reads the whole answer.
 func (c *Caller) fetch(ctx context.Context, t *target, address *url.URL, body []byte) ([]byte, error) {
 	request, err := post(ctx, t, address, body)
 	if err != nil {

@@ -27,7 +27,7 @@ func (c *Caller) Chat(ctx context.Context, call *Call) ([]byte, error) {
 	return c.whole(ctx, call, t, c.chat)
 }
 
-// whole makes a call whose answer comes in one piece, within its time, and books what it consumed.
+// whole makes an unstreamed call within its time limit and records its usage.
 func (c *Caller) whole(
 	ctx context.Context, call *Call, t *target, do func(context.Context, *Call, *target, *consumed) ([]byte, error),
 ) ([]byte, error) {
@@ -105,7 +105,7 @@ func (c *Caller) relayChat(ctx context.Context, call *Call, t *target) (*complet
 	return said, nil
 }
 
-// readCompletion checks the frame of a provider's answer; what is in its choices passes through.
+// readCompletion checks the envelope of a provider's answer; the choices are passed through.
 func (t *target) readCompletion(answer []byte) (*completion, error) {
 	fields, err := t.readAnswer(answer)
 	if err != nil {
@@ -121,7 +121,7 @@ func (t *target) readCompletion(answer []byte) (*completion, error) {
 	return said, nil
 }
 
-// cut says whether an answer was ended by its length before anything was said. Only then are its choices decoded.
+// cut says whether an answer reached its length limit before it had any content. Only then are its choices decoded.
 func cut(raw []byte) bool {
 	if !bytes.Contains(raw, []byte(`"length"`)) {
 		return false
@@ -173,7 +173,7 @@ func appendOrNull(dst, raw []byte) []byte {
 	return append(dst, raw...)
 }
 
-// appendID appends the id of an answer. It is ours, whoever answers: providers have forms of their own.
+// appendID appends the id of an answer. We make it, since each provider has a form of its own.
 func appendID(dst []byte) []byte {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never fails, it ends the process instead

@@ -194,7 +194,7 @@ func TestUnknownModels(t *testing.T) {
 	require.Empty(t, k.provider.requests())
 }
 
-// TestAgain: a call is made again after what may pass, and is booked once.
+// TestAgain: a call is retried after a transient error, and its usage is recorded once.
 func TestAgain(t *testing.T) {
 	var number atomic.Int32
 	k := newKit(t, func(w http.ResponseWriter, r *http.Request) {
@@ -220,7 +220,7 @@ func TestRetryAfterTooLong(t *testing.T) {
 	require.Len(t, k.provider.requests(), 1)
 }
 
-// TestPlaces: above the bound calls are refused, and places come back.
+// TestPlaces: calls above the concurrency limit are refused, and a finished call frees its place.
 func TestPlaces(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	k := newKit(t, func(w http.ResponseWriter, r *http.Request) {
@@ -246,7 +246,7 @@ func TestPlaces(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestUsageGuessed: without the provider's numbers the sizes count, and the call is not priced.
+// TestUsageGuessed: when the provider reports no usage, it is estimated from the sizes, and the call has no price.
 func TestUsageGuessed(t *testing.T) {
 	k := newKit(t, says(200, `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"four words are here"}}]}`))
 	raw, err := k.caller.Chat(t.Context(), k.call(hello))
@@ -274,7 +274,7 @@ func TestTooLarge(t *testing.T) {
 	require.Len(t, k.provider.requests(), 1)
 }
 
-// TestLeftAlone: a provider that failed too often is not called; what it refuses is no failure of its.
+// TestLeftAlone: a provider that failed too often is not called for a while; a refused request does not count as its failure.
 func TestLeftAlone(t *testing.T) {
 	status := 400
 	k := newKit(t, func(w http.ResponseWriter, r *http.Request) { says(status, `{"error":{"message":"no"}}`)(w, r) },
@@ -298,7 +298,7 @@ func TestLeftAlone(t *testing.T) {
 	require.Equal(t, 500, asError(t, err).Status, "streams are watched by themselves")
 }
 
-// TestGuarded: an address that the guard refuses is not called, and is nobody's outage.
+// TestGuarded: an address that the guard refuses is not called, and does not count as a failure of the provider.
 func TestGuarded(t *testing.T) {
 	guard := deliver.NewGuard(deliver.GuardConfig{})
 	defer guard.Close()

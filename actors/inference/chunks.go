@@ -9,8 +9,8 @@ import (
 	"parley/proto/agentpb"
 )
 
-// Emit hears the chunks of a streamed answer, in order, from one goroutine: JSON that is only valid until it returns. more
-// says that the next chunk follows at once. An error ends the call.
+// Emit receives the chunks of a streamed answer, in order, from one goroutine: JSON that is valid only until it returns. more means
+// that the next chunk follows at once. An error ends the call.
 type Emit func(chunk []byte, more bool) error
 
 // chunks writes a stream by the rules of document 3, 10.3: one id, the role first, usage only when it was asked for and last,
@@ -29,7 +29,7 @@ type chunks struct {
 	begun       bool
 }
 
-// maxDepth and maxValues bound JSON that is decoded, and not only passed on: a value of three bytes takes a hundred then.
+// maxDepth and maxValues bound JSON that is decoded, not passed through: a value of three bytes takes a hundred in memory.
 const (
 	maxDepth  = 200
 	maxValues = 100_000
@@ -48,7 +48,7 @@ func newChunks(call *Call, t *target, emit Emit) *chunks {
 	return &chunks{emit: emit, callee: t.model, model: call.Model, wantUsage: options.True("include_usage")}
 }
 
-// open fixes what is the same in all chunks.
+// open sets the fields that are the same in all chunks.
 func (w *chunks) open(fingerprint []byte, created int64) {
 	if w.head != nil {
 		return
@@ -109,7 +109,7 @@ func clone(raw []byte) []byte {
 	return append([]byte(nil), raw...)
 }
 
-// part passes on a piece of one choice.
+// part passes on a delta of one choice.
 func (w *chunks) part(index int, delta, logprobs []byte, finish string, more bool) error {
 	var fields rawjson.Fields
 	var err error
@@ -153,7 +153,7 @@ func (w *chunks) part(index int, delta, logprobs []byte, finish string, more boo
 	return w.emit(w.buffer, more)
 }
 
-// says whether there is anything in a delta but the role.
+// says reports whether a delta holds anything besides the role.
 func says(fields rawjson.Fields) bool {
 	for _, field := range fields {
 		if field.Name != "role" && !isEmpty(field.Value) {
@@ -184,7 +184,7 @@ func (w *chunks) choice(index int, more bool) (*choice, error) {
 	return one, w.emit(w.buffer, more)
 }
 
-// delta copies the fields of a delta: not the role, which was said, and nothing empty. Thoughts go under one name.
+// delta copies the fields of a delta, except the role, which was sent before, and empty ones. Reasoning goes under one name.
 func (w *chunks) delta(one *choice, fields rawjson.Fields, empty int) error {
 	for _, field := range fields {
 		name, value := field.Name, field.Value
@@ -220,7 +220,7 @@ func (w *chunks) delta(one *choice, fields rawjson.Fields, empty int) error {
 	return nil
 }
 
-// toolCalls copies pieces of tool calls. Each says which call it is of, also where the provider did not.
+// toolCalls copies fragments of tool calls. Each names the call that it belongs to, even if the provider left that out.
 func (w *chunks) toolCalls(one *choice, raw []byte) error {
 	pieces, err := rawjson.Array(raw, maxChoices)
 	if err != nil {

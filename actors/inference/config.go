@@ -80,7 +80,7 @@ type Parts struct {
 	Providers model.Providers // of those that are not relayed; their owner closes them
 	// Circuits are shared with the turns; nil = own ones, as the configuration says.
 	Circuits *provider.Circuits
-	// Book hears of every call that was made, once. It must not block.
+	// Book records every call that was made, once. It must not block.
 	Book func(Usage)
 	// Client reaches those that are relayed: the addresses are of tenants, so it should go through a guard. Redirects are not
 	// followed, whatever it says of them.
@@ -146,7 +146,7 @@ func New(config Config, parts Parts) *Caller {
 	return c
 }
 
-// enter takes a place for a call; leave gives it back.
+// enter reserves a place among the concurrent calls; leave frees it.
 func (c *Caller) enter() (leave func(), failed *Error) {
 	if c.running.Add(1) > int64(c.config.MaxConcurrent) {
 		c.running.Add(-1)
@@ -158,7 +158,7 @@ func (c *Caller) enter() (leave func(), failed *Error) {
 	return func() { c.running.Add(-1) }, nil
 }
 
-// open takes a place for a call, and finds its model. leave gives the place back.
+// open reserves a place for a call and finds its model. leave frees the place.
 func (c *Caller) open(call *Call, service string, categories ...string) (leave func(), t *target, failed *Error) {
 	if leave, failed = c.enter(); failed != nil {
 		return nil, nil, failed
@@ -182,7 +182,7 @@ type target struct {
 	sent      atomic.Bool // a connection to the provider took what is asked, and it was not refused
 }
 
-// find looks a model up that can do what the service asks for.
+// find looks up a model that supports the service.
 func (c *Caller) find(call *Call, service string, categories ...string) (*target, *Error) {
 	callee, record, ok := c.parts.Catalog.Model(call.ProjectID, call.Model)
 	if !ok || callee == nil {
@@ -205,10 +205,10 @@ func (c *Caller) find(call *Call, service string, categories ...string) (*target
 	return t, nil
 }
 
-// relayed says whether the model's provider speaks the wire form itself.
+// relayed says whether the model's provider is OpenAI-compatible, so that requests are passed through.
 func (t *target) relayed() bool { return t.model.GetProvider() == agentpb.Provider_OPENAI }
 
-// guard is the context of a call that ends with an error of ours when it takes too long.
+// guard returns a context that ends with our time-out error when the call takes too long.
 func (c *Caller) guard(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, c.config.RequestTimeout, provider.ErrTotal)
 }

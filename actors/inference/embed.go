@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"hash/fnv"
 	"math"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -44,11 +45,7 @@ func (c *Caller) embed(ctx context.Context, call *Call, t *target, used *consume
 	body := listed(t, call, embedFields).finish(call)
 	var data []byte
 	err = c.attempts(ctx, t, provider.Embedding, func(ctx context.Context) error {
-		answer, failed := c.fetch(ctx, t, address, body)
-		if failed != nil {
-			return failed
-		}
-		fields, failed := t.readAnswer(answer)
+		fields, failed := c.fetchObject(ctx, t, address, body)
 		if failed != nil {
 			return failed
 		}
@@ -61,6 +58,15 @@ func (c *Caller) embed(ctx context.Context, call *Call, t *target, used *consume
 	}
 	used.guess(call, 0)
 	return embeddings(call, data, used), nil
+}
+
+// fetchObject posts a request once and splits its answer.
+func (c *Caller) fetchObject(ctx context.Context, t *target, address *url.URL, body []byte) (rawjson.Fields, error) {
+	answer, err := c.fetch(ctx, t, address, body)
+	if err != nil {
+		return nil, err
+	}
+	return t.readAnswer(answer)
 }
 
 // readAnswer splits a provider's answer, which may be an error in spite of its status.

@@ -79,7 +79,7 @@ const (
 	textElsewhere   = "The model's base URL leads to where this server does not go"
 )
 
-// worded is a failed call as the caller is told of it.
+// worded is the error that the caller gets for a failed call.
 func worded(err error, callee *agentpb.Model) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
@@ -118,17 +118,17 @@ func worded(err error, callee *agentpb.Model) *Error {
 // badAddress is a model whose base URL cannot be called.
 func badAddress(err error) *Error { return worded(fromModel(err), nil) }
 
-// unreadable is an answer that is not of the form that it should have.
+// unreadable is the error for a malformed answer.
 func unreadable() error {
 	return &provider.Failure{Class: provider.Unreadable, Reason: provider.ErrUnreadable}
 }
 
-// invalid is a request that is refused here.
+// invalid is the error for a request that is refused before any provider is called.
 func invalid(param, message string) *Error {
 	return &Error{Status: http.StatusBadRequest, Type: typeInvalid, Code: "invalid_request", Param: param, Message: message}
 }
 
-// cutShort is an answer that used up its tokens before it said anything.
+// cutShort is the error for an answer that used up its tokens before it had any content.
 func cutShort() *Error {
 	return &Error{
 		Status: http.StatusUnprocessableEntity, Type: typeOutputLimit, Code: typeOutputLimit, Param: "max_completion_tokens",
@@ -136,5 +136,5 @@ func cutShort() *Error {
 	}
 }
 
-// shorten cuts a name of the caller's to what an error repeats.
+// shorten cuts a name from the request to the length that an error quotes.
 func shorten(text string) string { return model.Head(text, 128) }

@@ -24,7 +24,7 @@ func (c *Caller) generateChat(ctx context.Context, call *Call, t *target) (*comp
 	return said, err
 }
 
-// fromModel is why a call of package model failed. That package has made all its attempts.
+// fromModel translates an error of package model, which has made its retries already.
 func fromModel(err error) error {
 	failed, ok := errors.AsType[*model.Error](err)
 	if !ok {
@@ -55,7 +55,7 @@ func fromModel(err error) error {
 	return once
 }
 
-// discard is the stream of a call whose answer is wanted whole.
+// discard is a stream for calls whose answer is not streamed.
 type discard struct{}
 
 // Text implements model.Stream.
@@ -154,7 +154,7 @@ func appendToolCall(dst []byte, call model.ToolCall) []byte {
 	return append(dst, '}')
 }
 
-// generateStream passes on what a provider that does not speak the wire form says.
+// generateStream streams the answer of a provider that is not OpenAI-compatible.
 func (c *Caller) generateStream(ctx context.Context, call *Call, t *target, out *chunks) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
@@ -177,7 +177,7 @@ func (c *Caller) generateStream(ctx context.Context, call *Call, t *target, out 
 	return out.close()
 }
 
-// chunkStream turns what package model says into chunks.
+// chunkStream turns the output of package model into chunks.
 type chunkStream struct {
 	out    *chunks
 	cancel context.CancelCauseFunc

@@ -167,7 +167,7 @@ func TestScripted(t *testing.T) {
 	require.NotContains(t, got, "three")
 }
 
-// TestScriptedFailsInMidStream: what was said stays said, and is booked.
+// TestScriptedFailsInMidStream: what was streamed before the failure was delivered, and its usage is recorded.
 func TestScriptedFailsInMidStream(t *testing.T) {
 	k := newKit(t, says(500, "{}"))
 	k.catalog["scripted"].model.Script = &agentpb.Script{Steps: []*agentpb.Script_Step{

@@ -31,11 +31,7 @@ func (c *Caller) moderate(ctx context.Context, call *Call, t *target, used *cons
 	body := listed(t, call, moderateFields).finish(call)
 	var id, results []byte
 	err = c.attempts(ctx, t, provider.Moderation, func(ctx context.Context) error {
-		answer, failed := c.fetch(ctx, t, address, body)
-		if failed != nil {
-			return failed
-		}
-		fields, failed := t.readAnswer(answer)
+		fields, failed := c.fetchObject(ctx, t, address, body)
 		if failed != nil {
 			return failed
 		}

@@ -110,7 +110,7 @@ func (p parameter) at(provider agentpb.Provider) treatment {
 	}
 }
 
-// isNeutral says whether a value says only what holds anyway.
+// isNeutral says whether a value only asks for the default.
 func (p parameter) isNeutral(value []byte) bool {
 	var compact bytes.Buffer
 	if json.Compact(&compact, value) != nil {
@@ -119,7 +119,7 @@ func (p parameter) isNeutral(value []byte) bool {
 	return slices.Contains(p.neutral, compact.String())
 }
 
-// judge says what becomes of a field of a request, or why it is refused. A neutral value needs nothing done.
+// judge decides the treatment of a request's field, or refuses it. A neutral value needs none.
 func (t *target) judge(field rawjson.Field) (treatment, *Error) {
 	row, listed := parameterOf(field.Name)
 	switch {
@@ -150,8 +150,7 @@ func unsupported(name string) *Error {
 	return invalid(name, text)
 }
 
-// asked is what a request asks for, with what the model's record says: what it does not take is left out, its defaults are
-// added.
+// asked is a request combined with the model's record: unsupported parameters are left out, the record's defaults added.
 func (t *target) asked(call *Call) rawjson.Fields {
 	fields := make(rawjson.Fields, 0, len(call.Body)+len(t.settings.defaults))
 	take := func(field rawjson.Field) {

@@ -145,7 +145,7 @@ func outputCap(t *target, call *Call) (int64, *Error) {
 	return asked, nil
 }
 
-// number reads a whole number; 0 = it is none.
+// number reads a whole number; 0 = it is not one.
 func number(raw []byte) int64 {
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err == nil {

@@ -15,8 +15,8 @@ import (
 // endMark is the last event of a stream.
 const endMark = "[DONE]"
 
-// ChatStream makes a chat completion and passes it on as it comes. An error before the first chunk was emitted is of the call
-// as a whole: nothing was passed on. The error is an *Error, the cause with which ctx ended, or what emit returned.
+// ChatStream makes a chat completion and streams it. After an error before the first chunk nothing was emitted, and the whole call
+// has failed. The error is an *Error, the cause with which ctx ended, or what emit returned.
 func (c *Caller) ChatStream(ctx context.Context, call *Call, emit Emit) error {
 	leave, t, refused := c.open(call, ServiceChat, "llm", "")
 	if refused != nil {
@@ -64,7 +64,7 @@ func hasTools(call *Call) bool {
 	return err == nil && len(tools) > 0
 }
 
-// relayStream passes a provider's stream on.
+// relayStream relays a provider's stream.
 func (c *Caller) relayStream(ctx context.Context, call *Call, t *target, out *chunks) error {
 	address, err := model.OpenAIURL(t.model, "/chat/completions")
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Caller) relayStream(ctx context.Context, call *Call, t *target, out *ch
 	if refused != nil {
 		return refused
 	}
-	// Until the first chunk is here the limit is of all attempts together, from then on of each wait.
+	// Until the first chunk arrives, the limit bounds all attempts together; after it, each wait for a chunk.
 	due := time.Now().Add(c.config.RequestTimeout)
 	err = c.attempts(ctx, t, provider.Streamed, func(ctx context.Context) error {
 		exchange := c.exchange(t)
@@ -91,7 +91,7 @@ func (c *Caller) relayStream(ctx context.Context, call *Call, t *target, out *ch
 		response, failed := exchange.Do(request)
 		if failed == nil {
 			failed = copyChunks(exchange, provider.NewEvents(response.Body), out)
-			_ = response.Body.Close() // only the connection's fate depends on it
+			_ = response.Body.Close() // an error only prevents reuse of the connection
 		}
 		return exchange.Verdict(ctx, failed)
 	})
@@ -102,7 +102,7 @@ func (c *Caller) relayStream(ctx context.Context, call *Call, t *target, out *ch
 	return out.close()
 }
 
-// copyChunks passes a stream on to its end.
+// copyChunks relays the chunks until the stream ends.
 func copyChunks(exchange *provider.Exchange, source *provider.Events, out *chunks) error {
 	for {
 		chunk, err := source.Next()
@@ -124,7 +124,7 @@ func copyChunks(exchange *provider.Exchange, source *provider.Events, out *chunk
 	}
 }
 
-// documentError is what a provider says that answered with a document where a stream was asked for.
+// documentError is the error of a provider that answered with a JSON document instead of a stream.
 func documentError(document []byte, out *chunks) error {
 	if json.Valid(document) {
 		if fields, err := rawjson.Object(document); err == nil && fields.Get("error") != nil {
@@ -134,7 +134,7 @@ func documentError(document []byte, out *chunks) error {
 	return unreadable()
 }
 
-// pretend streams an answer that was made whole: some models cannot stream tool calls.
+// pretend streams an answer that came in one piece: some models cannot stream tool calls.
 func (c *Caller) pretend(ctx context.Context, call *Call, t *target, out *chunks) error {
 	bounded, release := c.guard(ctx)
 	defer release()

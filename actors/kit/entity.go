@@ -12,6 +12,8 @@ import (
 // goroutine and must not block, except Finish and Drain; all but Machine may be nil.
 type Entity struct {
 	Machine machine.Machine
+	// Unkept means that events are not kept in the log: for entities that live long and whose rows hold all there is to know.
+	Unkept bool
 	// Command is an empty command of this kind: a client's commands find their kind by its type.
 	Command proto.Message
 	// Missing is the failure for an id that names no entity of this kind.
@@ -19,6 +21,9 @@ type Entity struct {
 	// Queries are the reads of one entity, at one moment, and of the lists over all shards.
 	Queries []Query
 
+	// Tells returns the notices of a durable change, for webhooks (package subscription). It is called for every change and must
+	// be cheap. Nil means that there are none.
+	Tells func(before, after proto.Message, events []proto.Message) []Notice
 	// Perform runs an effect, urgent or after the commit. The command it returns, if any, is the entity's next one, e.g. to
 	// report at once that a turn could not start.
 	Perform func(at Ref, effect machine.Effect) proto.Message
@@ -51,6 +56,46 @@ type Entity struct {
 	Due Due
 	// Drain is called by System.Stop before anything else ends: work may finish until ctx ends and is then abandoned.
 	Drain func(ctx context.Context)
+}
+
+// Poster posts what entities have to tell other servers.
+type Poster interface {
+	// Release ends the attempts of a shard's entities under epochs up to the given one.
+	Release(shard uint32, epoch uint64)
+	// Stop ends all attempts.
+	Stop()
+}
+
+// WorkedBy sets Lost, OnRelease and Drain of an entity whose work runs in a pool and whose messages a poster sends: both end with the
+// ownership of a shard and with the node.
+func (e Entity) WorkedBy(pool Pool, messages Poster) Entity {
+	e.Lost = func(at Ref, _ proto.Message) bool { return !pool.Working(at) }
+	e.OnRelease = func(shard uint32, epoch uint64) {
+		pool.Release(shard, epoch)
+		messages.Release(shard, epoch)
+	}
+	e.Drain = func(ctx context.Context) {
+		pool.Drain(ctx)
+		messages.Stop()
+	}
+	return e
+}
+
+// Is adapts a predicate on one message type to any message: it returns false for all other types.
+func Is[M proto.Message](is func(M) bool) func(proto.Message) bool {
+	return func(message proto.Message) bool {
+		m, ok := message.(M)
+		return ok && is(m)
+	}
+}
+
+// Notice is what may be told of a change: an event of a tenant's project.
+type Notice struct {
+	TenantID, ProjectID string
+	Type                string // of package subscription's catalogue
+	About               string // notices about the same thing are told in their order
+	At                  int64  // Unix milliseconds
+	Data                any    // small: ids, names and numbers; marshalled when somebody listens
 }
 
 // Due is a list of entities ordered by due time, in Unix ms. While a shard is owned, each due entity is sent the command about

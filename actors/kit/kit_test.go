@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/actors/machine/machinetest"
@@ -55,12 +56,12 @@ func rows() []row {
 			before := s.State()
 			s.Emit(&idempotencypb.Event{Body: &idempotencypb.Event_Answered{Answered: c.GetAnswer()}})
 			if before.GetAnswer() != nil {
-				return machine.Fail(failurepb.Code_VALIDATION, "a state that was handed out has changed")
+				return failure.Verbatim(failurepb.Code_VALIDATION, "a state that was handed out has changed")
 			}
 			return nil
 		}).From("lit"),
 		kit.Refuse((*idempotencypb.Command).GetKeep, func(*step) *machine.Failure {
-			return machine.Fail(failurepb.Code_NOT_FOUND, "it is out")
+			return failure.Verbatim(failurepb.Code_NOT_FOUND, "it is out")
 		}).From(kit.Absent),
 		kit.On((*idempotencypb.Command).GetDue, func(*step, *idempotencypb.Due) *machine.Failure { return nil }).From(kit.Absent, "lit"),
 	}

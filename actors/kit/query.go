@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"parley/proto/nodepb"
 )
 
 // View is what is stored of a shard's entities at one moment. Values are valid until the next call on the view.
@@ -44,6 +46,10 @@ type Lists interface {
 	Page(ctx context.Context, query ListQuery) ([]Row, error)
 	// Heads returns the state of each row's entity, as its message's bytes; nil for those that are gone.
 	Heads(ctx context.Context, page []Row) ([][]byte, error)
+	// Usage adds up rows of usage over all shards, where they are.
+	Usage(ctx context.Context, query *nodepb.UsageQuery) (*nodepb.UsageReply, error)
+	// Spread counts the rows of a list by score over all shards, where they are.
+	Spread(ctx context.Context, query *nodepb.SpreadQuery) (map[int64]int64, error)
 }
 
 // ListQuery selects a page of a list: by offset, or behind a row.

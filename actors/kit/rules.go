@@ -1,10 +1,11 @@
 package kit
 
 import (
+	"cmp"
+	"reflect"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"parley/actors/core/failure"
 	"parley/actors/machine"
@@ -12,9 +13,10 @@ import (
 	"parley/proto/logpb"
 )
 
-// State is the head record of an entity. Its message has a field last_seq.
+// State is the head record of an entity. Its message has the fields id and last_seq.
 type State interface {
 	proto.Message
+	GetId() string
 	GetLastSeq() uint64
 }
 
@@ -35,11 +37,13 @@ const (
 )
 
 // Rules are the rules of one kind of entity as a machine.Machine: a table of transitions over the entity's phases. S, C and E are
-// pointers to the messages of its state, its commands and its events. All fields but Recover, Copy, Reply and Missing are
-// required; they must not be changed once Init was called. Rules are safe for concurrent use.
+// pointers to the messages of its state, its commands and its events. Name, Recover, Copy, Reply, Missing and Lapse are optional,
+// and so is Project with Lapse. Fields must not be changed once Machine was called. Rules are safe for concurrent use.
 type Rules[S State, C proto.Message, E Event] struct {
-	// Prefix is that of the entity's ids, without underscore.
+	// Prefix is the prefix of the entity's ids, without underscore.
 	Prefix string
+	// Name is the entity's name in failures, "" = its prefix.
+	Name string
 	// Phases are all that Phase returns; Absent goes without saying.
 	Phases []Phase
 	// Phase is where an entity that exists is in its life.
@@ -49,7 +53,7 @@ type Rules[S State, C proto.Message, E Event] struct {
 	// Missing is the failure of commands to an entity that does not exist, where no transition says otherwise.
 	Missing func() *machine.Failure
 	// Apply folds one event into a state, which it may change, and returns the state after. The state is nil before the first
-	// event. Its last_seq is set by who calls.
+	// event. The caller sets its last_seq.
 	Apply func(state S, event E) S
 	// Copy returns a copy of a state that Apply may change. Nil is proto.Clone; a state that is large and shares what Apply
 	// only replaces has a cheaper one.
@@ -57,15 +61,16 @@ type Rules[S State, C proto.Message, E Event] struct {
 	// Project adds to an append which rows of storage change: items, places in lists, counters. before is nil on create, after
 	// on delete.
 	Project func(before, after S, events []proto.Message, into *logpb.Append)
+	// Lapse removes the entity at a time. Zero: it stays.
+	Lapse Lapse[S, C]
 	// Reply is what a command is answered with where its transition says nothing else. Nil: with nothing.
 	Reply func(after S) proto.Message
-	// Recover is the command that an entity begins with that was just read from storage, or nil.
+	// Recover returns the first command of an entity that was just read from storage, or nil.
 	Recover func(state S) C
 
-	commands  []command[S, C, E]
-	lastSeq   protoreflect.FieldDescriptor // of the state
-	seq       protoreflect.FieldDescriptor // of an event
-	createdAt protoreflect.FieldDescriptor
+	commands       []command[S, C, E]
+	lastSeq        int // index of the field in the state's struct
+	seq, createdAt int // in an event's
 }
 
 // command is one kind of command with its transitions.
@@ -75,12 +80,19 @@ type command[S State, C proto.Message, E Event] struct {
 	rows []Transition[S, C, E]
 }
 
+// Entity returns an entity with these rules, for its package to complete.
+func (r Rules[S, C, E]) Entity() Entity {
+	var command C
+	return Entity{Machine: r.Machine(), Command: command, Missing: r.Missing, Due: r.Lapse.times()}
+}
+
 // Machine returns the rules as the shell runs them.
 func (r Rules[S, C, E]) Machine() *Machine[S, C, E] {
+	r = r.withLapse()
 	var state S
 	var event E
-	r.lastSeq = field(state, "last_seq")
-	r.seq, r.createdAt = field(event, "seq"), field(event, "created_at")
+	r.lastSeq = field(state, "LastSeq")
+	r.seq, r.createdAt = field(event, "Seq"), field(event, "CreatedAt")
 	for _, row := range r.Transitions {
 		known := slices.IndexFunc(r.commands, func(c command[S, C, E]) bool { return c.name == row.command })
 		if known < 0 {
@@ -106,8 +118,17 @@ func (r Rules[S, C, E]) Machine() *Machine[S, C, E] {
 	return &Machine[S, C, E]{r}
 }
 
-func field(message proto.Message, name protoreflect.Name) protoreflect.FieldDescriptor {
-	return message.ProtoReflect().Descriptor().Fields().ByName(name)
+// field finds a field of a message's struct: to set it there costs nothing, by way of protoreflect two allocations.
+func field(message proto.Message, name string) int {
+	found, _ := reflect.TypeOf(message).Elem().FieldByName(name)
+	return found.Index[0]
+}
+
+// stamp gives an event its number and time.
+func (r *Rules[S, C, E]) stamp(event E, seq uint64, at int64) {
+	message := reflect.ValueOf(event).Elem()
+	message.Field(r.seq).SetUint(seq)
+	message.Field(r.createdAt).SetInt(at)
 }
 
 // Machine is Rules as a machine.Machine.
@@ -146,20 +167,24 @@ func (m *Machine[S, C, E]) Decide(state, message proto.Message, env machine.Env)
 	s, _ := state.(S)
 	c, _ := message.(C)
 	step := &Step[S, C, E]{
-		Env: env, Now: env.Now.UnixMilli(), Command: c, Before: s, rules: &m.rules, after: s, existed: state != nil, exists: state != nil, shared: true,
+		Env: env, Now: env.Now.UnixMilli(), Command: c, Before: s, rules: &m.rules, after: s, existed: state != nil, shared: true,
 	}
+	if step.existed {
+		step.next = s.GetLastSeq() + 1
+	}
+	step.Decision.Events = step.room[:0]
 	phase := m.phase(state)
-	row := m.find(c, phase)
-	if row == nil {
-		if phase == Absent && m.rules.Missing != nil {
-			return machine.Decision{}, m.rules.Missing()
-		}
-		return machine.Decision{}, failure.New(failurepb.Code_VALIDATION, failure.UnknownCommand).Param("entity", "a "+m.rules.Prefix)
+	row, known := m.find(c, phase)
+	switch {
+	case row != nil:
+	case known && phase == Absent && m.rules.Missing != nil:
+		return machine.Decision{}, m.rules.Missing()
+	default:
+		return machine.Decision{}, failure.New(failurepb.Code_VALIDATION, failure.UnknownCommand).
+			Param("entity", "a "+cmp.Or(m.rules.Name, m.rules.Prefix))
 	}
-	if row.do != nil {
-		if refused := row.do(step); refused != nil {
-			return machine.Decision{}, refused
-		}
+	if refused := row.do(step); refused != nil {
+		return machine.Decision{}, refused
 	}
 	return step.decision(), nil
 }
@@ -172,7 +197,8 @@ func (m *Machine[S, C, E]) phase(state proto.Message) Phase {
 	return m.rules.Phase(s)
 }
 
-func (m *Machine[S, C, E]) find(c C, phase Phase) *Transition[S, C, E] {
+// find returns the row of a command in a phase. known: the table has rows of the command, in this phase or others.
+func (m *Machine[S, C, E]) find(c C, phase Phase) (row *Transition[S, C, E], known bool) {
 	for i := range m.rules.commands {
 		if !m.rules.commands[i].has(c) {
 			continue
@@ -180,12 +206,12 @@ func (m *Machine[S, C, E]) find(c C, phase Phase) *Transition[S, C, E] {
 		rows := m.rules.commands[i].rows
 		for k := range rows {
 			if slices.Contains(rows[k].from, phase) {
-				return &rows[k]
+				return &rows[k], true
 			}
 		}
-		return nil
+		return nil, true
 	}
-	return nil
+	return nil, false
 }
 
 // Evolve folds events into a copy of the state.
@@ -206,7 +232,7 @@ func (m *Machine[S, C, E]) Evolve(state proto.Message, events []proto.Message) p
 
 func (r *Rules[S, C, E]) apply(state S, event E) S {
 	after := r.Apply(state, event)
-	after.ProtoReflect().Set(r.lastSeq, protoreflect.ValueOfUint64(event.GetSeq()))
+	reflect.ValueOf(after).Elem().Field(r.lastSeq).SetUint(event.GetSeq())
 	return after
 }
 

@@ -11,14 +11,14 @@ import (
 	"parley/actors/machine"
 )
 
-// Transition is one row of a state table: what a command does to an entity in some phases. On, Ignore and Refuse make them.
+// Transition is one row of a state table: what a command does to an entity in some phases. On and Refuse make them.
 type Transition[S State, C proto.Message, E Event] struct {
 	command string // name of its body's message
 	has     func(C) bool
 	from    []Phase
 	to      []Phase
 	refuses bool
-	do      func(*Step[S, C, E]) *machine.Failure // nil = nothing happens
+	do      func(*Step[S, C, E]) *machine.Failure
 }
 
 // On is a command whose body is the given one of its oneof, carried out by a function of the body's type.
@@ -140,22 +140,17 @@ func bodiesOf[C proto.Message]() (all []C) {
 }
 
 func bodyName(command proto.Message) string {
-	message := command.ProtoReflect()
-	name := "an empty command"
-	message.Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-		if field.ContainingOneof() != nil {
-			name = string(field.Name())
-		}
-		return true
-	})
-	return name
+	if body := bodyOf(command); body != nil {
+		return string(body.Name())
+	}
+	return "an empty command"
 }
 
 // CheckStep implements Table.
 func (m *Machine[S, C, E]) CheckStep(before, message, after proto.Message) error {
 	c, _ := message.(C)
 	from, to := m.phase(before), m.phase(after)
-	row := m.find(c, from)
+	row, _ := m.find(c, from)
 	switch {
 	case row == nil:
 		return fmt.Errorf("%s of an entity that is %s was not refused", bodyName(message), from)

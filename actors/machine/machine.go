@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/failure"
-	"parley/proto/failurepb"
 	"parley/proto/logpb"
 )
 
@@ -96,8 +95,3 @@ type Timer struct {
 
 // Failure is an answer that says no. New code names it failure.Failure.
 type Failure = failure.Failure
-
-// Fail returns a failure with a finished message. Rules should give a reason instead: failure.New.
-func Fail(code failurepb.Code, format string, args ...any) *Failure {
-	return failure.Verbatim(code, format, args...)
-}

@@ -18,7 +18,8 @@
 //
 // # Invariants
 //
-//   - A call runs in its caller's goroutine. No goroutine is started for it here.
+//   - A call runs in its caller's goroutine. No goroutine is started for it here, nor, without TLS, by the
+//     transport (deliver.Guard.Direct).
 //   - Nothing is repeated once a piece of the answer has been passed on.
 //   - Only a provider's own failures open a circuit: no connection, no answer in time, 5xx. What it refuses does not.
 //   - No Failure holds a key, a header, a data URL, or the userinfo or query of a URL.

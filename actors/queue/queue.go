@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/entity"
+	"parley/actors/core/failure"
 	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
@@ -53,6 +54,10 @@ func New(limits Limits, client entity.Client, pool kit.Pool) kit.Entity {
 	return kit.Entity{
 		Machine: limits.rules().Machine(),
 		Command: (*runpb.QueueCommand)(nil),
+		Missing: func() *machine.Failure {
+			return failure.New(failurepb.Code_NOT_FOUND, failure.RecordMissing).Param("noun", "queue").Param("key", "")
+		},
+		Queries: []kit.Query{kit.Peek(func(state *runpb.Queue, _ *runpb.QueueQuery) (*runpb.Queue, error) { return state, nil })},
 		Perform: func(at kit.Ref, effect machine.Effect) proto.Message {
 			if grant, is := effect.(Grant); is {
 				pool.Call(at, "grant", func(ctx context.Context) error { return tell(ctx, client, at, grant) })

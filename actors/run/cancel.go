@@ -7,24 +7,26 @@ import (
 
 // cancel has a run that is not over ended: its turn is cancelled as soon as the driver gets to it. A turn that ends by
 // itself before that has ended as it has. A run that is over stays as it is.
-func (r *request) cancel(*runpb.Cancel) (machine.Decision, *machine.Failure) {
+func (r *request) cancel(*runpb.Cancel) *machine.Failure {
 	if f := r.allowed(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
-	if r.state.Over() || r.state.GetCancelling() {
-		return r.decide(), nil
+	if r.Before.Over() || r.Before.GetCancelling() {
+		return nil
 	}
-	r.emit(&runpb.Event{Body: &runpb.Event_Cancelling{Cancelling: &runpb.Cancel{}}})
-	return r.drive(), nil
+	r.Emit(&runpb.Event{Body: &runpb.Event_Cancelling{Cancelling: &runpb.Cancel{}}})
+	r.drive()
+	return nil
 }
 
 // await answers when the run is over or requires an action.
-func (r *request) await(*runpb.Await) (machine.Decision, *machine.Failure) {
+func (r *request) await(*runpb.Await) *machine.Failure {
 	if f := r.allowed(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
-	if r.state.Over() || r.state.GetStatus() == runpb.Status_REQUIRES_ACTION && !r.state.GetCancelling() {
-		return r.decide(), nil
+	if r.Before.Over() || r.Before.GetStatus() == runpb.Status_REQUIRES_ACTION && !r.Before.GetCancelling() {
+		return nil
 	}
-	return machine.Decision{Wait: keyRest}, nil
+	r.Await(keyRest)
+	return nil
 }

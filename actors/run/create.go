@@ -20,33 +20,36 @@ const (
 )
 
 // create makes a run, and is answered when it is admitted.
-func (r *request) create(c *runpb.Create) (machine.Decision, *machine.Failure) {
+func (r *request) create(c *runpb.Create) *machine.Failure {
 	if f := r.checkCreate(c); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	state := r.newRun(c)
-	r.emit(&runpb.Event{Body: &runpb.Event_Created{Created: &runpb.Created{State: state}}})
-	return machine.Decision{Wait: keyAdmitted, Effects: []machine.Effect{Drive{Run: state}}}, nil
+	r.Emit(&runpb.Event{Body: &runpb.Event_Created{Created: &runpb.Created{State: state}}})
+	r.Await(keyAdmitted)
+	r.Effect(Drive{Run: state})
+	return nil
 }
 
 // again is a create of a run that exists. A repeat of the command waits for the same, or is answered with the run as it is now.
-func (r *request) again(*runpb.Create) (machine.Decision, *machine.Failure) {
+func (r *request) again(*runpb.Create) *machine.Failure {
 	if f := r.allowed(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	switch {
-	case r.state.GetCommandId() != r.command.GetCommandId() || r.state.GetCommandId() == "":
-		return machine.Decision{}, failure.New(failurepb.Code_ALREADY_EXISTS, failure.RunExists)
-	case r.state.GetAdmitted() || r.state.Over():
-		return r.decide(), nil
+	case r.Before.GetCommandId() != r.Command.GetCommandId() || r.Before.GetCommandId() == "":
+		return failure.New(failurepb.Code_ALREADY_EXISTS, failure.RunExists)
+	case r.Before.GetAdmitted() || r.Before.Over():
+		return nil
 	}
-	return machine.Decision{Wait: keyAdmitted}, nil
+	r.Await(keyAdmitted)
+	return nil
 }
 
 func (r *request) newRun(c *runpb.Create) *runpb.State {
-	caller := r.command.GetCaller()
+	caller := r.Command.GetCaller()
 	state := &runpb.State{
-		Id:                 r.command.GetRunId(),
+		Id:                 r.Command.GetRunId(),
 		TenantId:           caller.GetTenantId(),
 		ProjectId:          caller.GetProjectId(),
 		UserId:             caller.GetUserId(),
@@ -57,10 +60,10 @@ func (r *request) newRun(c *runpb.Create) *runpb.State {
 		ConversationId:     c.GetConversationId(),
 		Order:              c.GetOrder(),
 		Status:             runpb.Status_QUEUED,
-		CreatedAt:          r.now,
-		UpdatedAt:          r.now,
+		CreatedAt:          r.Now,
+		UpdatedAt:          r.Now,
 		PreviousResponseId: c.GetPreviousResponseId(),
-		CommandId:          r.command.GetCommandId(),
+		CommandId:          r.Command.GetCommandId(),
 		Opening:            c.GetOpening(),
 	}
 	if url := c.GetCallbackUrl(); url != "" {
@@ -70,7 +73,7 @@ func (r *request) newRun(c *runpb.Create) *runpb.State {
 }
 
 func (r *request) checkCreate(c *runpb.Create) *machine.Failure {
-	caller, order := r.command.GetCaller(), c.GetOrder()
+	caller, order := r.Command.GetCaller(), c.GetOrder()
 	for _, name := range []struct{ name, text string }{
 		{"a tenant id", caller.GetTenantId()},
 		{"a project id", caller.GetProjectId()},
@@ -84,9 +87,9 @@ func (r *request) checkCreate(c *runpb.Create) *machine.Failure {
 			return invalid(failure.BadName).Param("what", name.name).Param("most", maxID)
 		}
 	}
-	id := r.command.GetCommandId()
+	id := r.Command.GetCommandId()
 	switch {
-	case r.command.GetRunId() == "" || c.GetConversationId() == "" || c.GetAgentId() == "":
+	case r.Command.GetRunId() == "" || c.GetConversationId() == "" || c.GetAgentId() == "":
 		return invalid(failure.IncompleteRun)
 	case len(id) > maxCommandID || !utf8.ValidString(id):
 		return invalid(failure.BadText).In("commandId").Param("what", "a command id").Param("most", maxCommandID)

@@ -42,30 +42,16 @@ func New(limits Limits, config Config) kit.Entity {
 		Machine: rules(limits),
 		Command: (*runpb.Command)(nil),
 		Missing: Missing,
-		Queries: Queries(),
+		Queries: queries(),
+		Tells:   tells,
 		Perform: config.perform,
-		Creates: func(command proto.Message) bool {
-			c, ok := command.(*runpb.Command)
-			return ok && c.GetCreate() != nil
-		},
-		Busy: func(state proto.Message) bool {
-			s, ok := state.(*runpb.State)
-			return ok && Driven(s)
-		},
-		Lost:    func(at kit.Ref, _ proto.Message) bool { return !config.Pool.Working(at) },
+		Creates: kit.Is(func(c *runpb.Command) bool { return c.GetCreate() != nil }),
+		Busy:    kit.Is(Driven),
 		Running: ListRunning,
 		Due: kit.Due{List: ListDue, Command: func(id string) proto.Message {
 			return &runpb.Command{RunId: id, Body: &runpb.Command_Due{Due: &runpb.Due{}}}
 		}},
-		OnRelease: func(shard uint32, epoch uint64) {
-			config.Pool.Release(shard, epoch)
-			config.Callbacks.Release(shard, epoch)
-		},
-		Drain: func(ctx context.Context) {
-			config.Pool.Drain(ctx)
-			config.Callbacks.Stop()
-		},
-	}
+	}.WorkedBy(config.Pool, config.Callbacks)
 }
 
 func (c Config) perform(at kit.Ref, effect machine.Effect) proto.Message {

@@ -8,23 +8,23 @@ import (
 	"parley/actors/delivery"
 )
 
-// Limits bounds what a run takes. They must be alike on all nodes.
+// Limits are the limits of a run. They must be the same on all nodes.
 type Limits struct {
-	// InputBytes is the longest message. It must not be above what a conversation's message may be. Default 262144.
+	// InputBytes is the longest message. It must not exceed the limit of a conversation's message. Default 262144.
 	InputBytes int
 	// ContextBytes is the largest sealed runtime context. Default 65536.
 	ContextBytes int
 	// MetadataBytes is the largest metadata object. Default 16384.
 	MetadataBytes int
-	// Calls is how many callbacks of one run may be under way; a newer one takes the place of the oldest. Default 16.
+	// Calls is how many callbacks of one run may be in progress; a newer one replaces the oldest. Default 16.
 	Calls int
-	// CheckEvery is when a run that waits looks for the first time what it waits for, should it not be told. The time
-	// doubles with each look. Default 15s.
+	// CheckEvery is the first interval at which a waiting run checks what it waits for, in case the notification was lost. It
+	// doubles with each check. Default 15s.
 	CheckEvery time.Duration
-	// MaxCheckEvery bounds that. It must be well below the time after which a place in the queue lapses. Default 2m.
+	// MaxCheckEvery bounds that interval. It must be well below the time after which a place in the queue expires. Default 2m.
 	MaxCheckEvery time.Duration
-	// CallbackTimeout is after which time an attempt to call back counts as lost. It must be above what an attempt may
-	// take. Default 1m.
+	// CallbackTimeout is the time after which a callback attempt counts as lost. It must exceed the time limit of an attempt.
+	// Default 1m.
 	CallbackTimeout time.Duration
 	// Keep is how long a run can be read after its end. Default 30 days.
 	Keep time.Duration
@@ -38,7 +38,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Validate says which limit makes no sense.
+// Validate returns an error for an invalid limit.
 func (l Limits) Validate() error {
 	for _, positive := range []struct {
 		name  string

@@ -25,11 +25,11 @@ const ListRunning = "run/running"
 const ListDue = "run/due"
 
 // project adds the rows that change: the result, and the run's places in lists.
-func (m *Machine) project(was, is *runpb.State, events []proto.Message, into *logpb.Append) {
+func (l Limits) project(was, is *runpb.State, events []proto.Message, into *logpb.Append) {
 	projectResult(was, is, events, into)
 	id := cmp.Or(is.GetId(), was.GetId())
 	machine.Relist(into, ListRunning, id, drivenAt(was), drivenAt(is))
-	machine.Relist(into, ListDue, id, m.dueAt(was), m.dueAt(is))
+	machine.Relist(into, ListDue, id, l.dueAt(was), l.dueAt(is))
 }
 
 func projectResult(was, is *runpb.State, events []proto.Message, into *logpb.Append) {
@@ -60,7 +60,7 @@ func drivenAt(s *runpb.State) int64 {
 }
 
 // dueAt is the earliest time at which something is to be done, 0 = nothing.
-func (m *Machine) dueAt(s *runpb.State) int64 {
+func (l Limits) dueAt(s *runpb.State) int64 {
 	at := s.GetCheckAt()
 	if Driven(s) {
 		at = 0
@@ -68,13 +68,13 @@ func (m *Machine) dueAt(s *runpb.State) int64 {
 	for _, call := range s.GetCallback().GetCalls() {
 		at = machine.Sooner(at, call.GetNextAt())
 	}
-	return cmp.Or(at, m.removedAt(s))
+	return cmp.Or(at, l.removedAt(s))
 }
 
 // removedAt is when a run that is over is removed, 0 = not yet known.
-func (m *Machine) removedAt(s *runpb.State) int64 {
+func (l Limits) removedAt(s *runpb.State) int64 {
 	if !s.GetSettled() {
 		return 0
 	}
-	return s.GetEndedAt() + m.limits.Keep.Milliseconds()
+	return s.GetEndedAt() + l.Keep.Milliseconds()
 }

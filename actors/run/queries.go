@@ -7,8 +7,8 @@ import (
 	"parley/proto/runpb"
 )
 
-// Queries are the reads of runs.
-func Queries() []kit.Query {
+// queries are the reads of runs.
+func queries() []kit.Query {
 	return []kit.Query{kit.Read(readRun)}
 }
 

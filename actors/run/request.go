@@ -1,6 +1,8 @@
 package run
 
 import (
+	"google.golang.org/protobuf/proto"
+
 	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
@@ -14,34 +16,21 @@ const (
 	keyRest     = "rest" // it is over, or requires an action
 )
 
-// request is one command on its way through its rule.
+// request is one command on its way through its rule. Before is nil when there is no run.
 type request struct {
-	*Machine
+	*step
 
-	step    *step
-	state   *runpb.State // nil = there is none
-	command *runpb.Command
-	now     int64 // Unix milliseconds
+	limits Limits
 }
 
-// emit adds an event and gives it its number and time.
-func (r *request) emit(event *runpb.Event) { r.step.Emit(event) }
+// replyOf answers with the run as it is afterwards.
+func replyOf(after *runpb.State) proto.Message { return &runpb.Reply{Run: after} }
 
-// after is the state after the events emitted so far.
-func (r *request) after() *runpb.State { return r.step.State() }
-
-// decide makes the decision of what was emitted, answered with the run as it then is.
-func (r *request) decide(effects ...machine.Effect) machine.Decision {
-	return machine.Decision{Effects: effects, Reply: &runpb.Reply{Run: r.after()}}
-}
-
-// drive is decide, and has somebody do what the state asks for.
-func (r *request) drive() machine.Decision {
-	decision := r.decide()
-	if reply, _ := decision.Reply.(*runpb.Reply); Driven(reply.GetRun()) {
-		decision.Effects = []machine.Effect{Drive{Run: reply.GetRun()}}
+// drive has somebody do what the state asks for.
+func (r *request) drive() {
+	if run := r.State(); Driven(run) {
+		r.Effect(Drive{Run: run})
 	}
-	return decision
 }
 
 func notFound() *machine.Failure {
@@ -50,7 +39,7 @@ func notFound() *machine.Failure {
 
 // allowed refuses a caller who may not touch the run, without saying that there is one.
 func (r *request) allowed() *machine.Failure {
-	if r.state.AccessOf(r.command.GetCaller()) != conversationpb.AccessGranted {
+	if conversationpb.AccessTo(r.Before, r.Command.GetCaller()) != conversationpb.AccessGranted {
 		return notFound()
 	}
 	return nil
@@ -62,5 +51,5 @@ func (r *request) checkAt(checks uint32) int64 {
 	if checks < 16 {
 		pause = min(r.limits.CheckEvery<<checks, pause)
 	}
-	return r.now + pause.Milliseconds()
+	return r.Now + pause.Milliseconds()
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // apply folds an event into a state, which is its own.
-func (m *Machine) apply(next *runpb.State, event *runpb.Event) *runpb.State {
+func (l Limits) apply(next *runpb.State, event *runpb.Event) *runpb.State {
 	if created := event.GetCreated(); created != nil {
 		return proto.CloneOf(created.GetState())
 	}
@@ -30,7 +30,7 @@ func (m *Machine) apply(next *runpb.State, event *runpb.Event) *runpb.State {
 		next.Pending = pendingOf(body.Suspended.GetResult())
 		next.CheckAt, next.Checks = 0, 0
 		if !next.GetPlaced() { // it has paused anew while nobody looked
-			next.CheckAt = at + m.limits.CheckEvery.Milliseconds()
+			next.CheckAt = at + l.CheckEvery.Milliseconds()
 		}
 	case *runpb.Event_Resumed:
 		next.Status, next.UpdatedAt, next.HasResult, next.Placed = runpb.Status_RUNNING, at, false, true
@@ -46,7 +46,7 @@ func (m *Machine) apply(next *runpb.State, event *runpb.Event) *runpb.State {
 	case *runpb.Event_Settled:
 		next.Settled, next.Placed = true, false
 	case *runpb.Event_CallDue:
-		m.callDue(next, at, body.CallDue)
+		l.callDue(next, at, body.CallDue)
 	case *runpb.Event_CallOver:
 		doneTelling(next.GetCallback(), at, body.CallOver)
 		next.Callback.Calls = slices.DeleteFunc(next.GetCallback().GetCalls(), func(call *deliverypb.Delivery) bool {
@@ -113,7 +113,7 @@ func doneTelling(callback *runpb.Callback, at int64, over *deliverypb.Over) {
 	}
 }
 
-func (m *Machine) callDue(next *runpb.State, at int64, due *deliverypb.Due) {
+func (l Limits) callDue(next *runpb.State, at int64, due *deliverypb.Due) {
 	call, calls := due.GetDelivery(), next.GetCallback().GetCalls()
 	known := slices.IndexFunc(calls, func(old *deliverypb.Delivery) bool { return old.GetId() == call.GetId() })
 	if known >= 0 {
@@ -123,6 +123,6 @@ func (m *Machine) callDue(next *runpb.State, at int64, due *deliverypb.Due) {
 	}
 	next.Callback.Told = &runpb.Told{EventId: call.GetId(), Event: call.GetEvent()}
 	calls = append(calls, proto.CloneOf(call))
-	next.Callback.Calls = calls[max(0, len(calls)-m.limits.Calls):]
+	next.Callback.Calls = calls[max(0, len(calls)-l.Calls):]
 	stillTelling(next.GetCallback(), at, due)
 }

@@ -132,7 +132,7 @@ func (w *worker) answer(open *taskpb.Run, agent *agentpb.Agent) (bool, error) {
 		}
 		_, err = w.tell("answer/"+action, &conversationpb.Command{Body: &conversationpb.Command_Resolve{
 			Resolve: &conversationpb.Resolve{
-				ActionId: action, Agent: agent,
+				ActionId: action, Agent: agent.Rules(),
 				Resolution: &conversationpb.Resolve_Answers{Answers: &conversationpb.UserAnswers{Answers: answers}},
 			},
 		}})
@@ -179,11 +179,11 @@ func answersTo(action string, open *taskpb.Run) ([]byte, error) {
 // begun there is waited for; what waits for a person is given up.
 func (w *worker) send(open *taskpb.Run, agent *agentpb.Agent) (string, error) {
 	of := w.task.state
-	opening := &conversationpb.Opening{Create: taskpb.Conversation(of.GetId(), of.GetInput(), agent), Agent: agent}
+	opening := &conversationpb.Opening{Create: taskpb.Conversation(of.GetId(), of.GetInput(), agent), Agent: agent.Rules()}
 	if !background.BlobsLost(of.GetCreatedAt()) {
 		opening.Files = of.GetStored()
 	}
-	message := &conversationpb.Send{Agent: agent, Content: open.GetPrompt().GetText()}
+	message := &conversationpb.Send{Agent: agent.Rules(), Content: open.GetPrompt().GetText()}
 	command := &conversationpb.Command{Body: &conversationpb.Command_Send{Send: message}}
 	if open.GetNumber() == 1 {
 		if len(of.GetStored()) > len(opening.GetFiles()) {
@@ -195,7 +195,7 @@ func (w *worker) send(open *taskpb.Run, agent *agentpb.Agent) (string, error) {
 		}
 	}
 	for try := 1; ; try++ {
-		reply, err := w.tell("send", command)
+		reply, err := w.tell(tellSend, command)
 		refused, is := errors.AsType[*machine.Failure](err)
 		switch {
 		case err == nil:
@@ -209,7 +209,7 @@ func (w *worker) send(open *taskpb.Run, agent *agentpb.Agent) (string, error) {
 			err = w.over(active)
 			kit.Pause(w.ctx, try)
 		case refused.Code == failurepb.Code_ACTION_PENDING:
-			_, err = w.tell(fmt.Sprint("clear/", try), background.Cancel())
+			_, err = w.tell(fmt.Sprint("clear/", try), background.Cancel(""))
 		}
 		if err != nil {
 			return "", err
@@ -229,14 +229,31 @@ func (w *worker) over(turn string) error {
 	return err
 }
 
-// cancelTask cancels the turn of a task's run. What drove the run has ended, so whatever it told the conversation was told before.
+// cancelTask cancels the turn of a task's run, and no other that somebody has begun there. What drove the run has ended, so whatever
+// it told the conversation was told before.
 func (w *worker) cancelTask() (*runpb.Command, error) {
-	reply, err := w.tell("cancel", background.Cancel())
+	turn, err := w.turnOfTask()
+	if turn == "" && err == nil || kit.IsCode(err, failurepb.Code_NOT_FOUND) {
+		return w.end(&runpb.Ended{Turn: background.Canceled(turn)})
+	}
+	if err != nil {
+		return nil, err
+	}
+	reply, err := w.tell("cancel", background.Cancel(turn))
 	if told := reply.GetCancelled(); err == nil && told.GetCancelled() && !told.GetSettled() {
 		err = w.over(told.GetRunId())
 	}
 	if err != nil && !kit.IsCode(err, failurepb.Code_NOT_FOUND) {
 		return nil, err
 	}
-	return w.end(&runpb.Ended{Turn: background.Canceled(w.run.GetTurnRunId())})
+	return w.end(&runpb.Ended{Turn: background.Canceled(turn)})
+}
+
+// turnOfTask is the turn of a task's run, "" = none: a worker may have been lost before it told the task of it.
+func (w *worker) turnOfTask() (string, error) {
+	if turn := w.run.GetTurnRunId(); turn != "" {
+		return turn, nil
+	}
+	reply, err := w.tell("look", background.Look(w.at.ID)) // a task holds no conversation
+	return cmp.Or(w.begunBy(reply.GetState(), tellSend), w.task.state.GetRun().GetWaiting().GetRunId()), err
 }

@@ -69,8 +69,11 @@ func (w *worker) tellIn(ctx context.Context, name string, command *conversationp
 	return background.Converse(ctx, w.at, command)
 }
 
-// tellBegin names the command that begins the turn.
-const tellBegin = "begin"
+// Names of the command that begins the turn: of a run, and of a task's.
+const (
+	tellBegin = "begin"
+	tellSend  = "send"
+)
 
 func (w *worker) commandID(name string) string {
 	if w.task != nil {

@@ -103,7 +103,7 @@ func (w *worker) admit() (*runpb.Command, error) {
 	default:
 		_, err = w.tell("hold", &conversationpb.Command{
 			Opening: w.run.GetOpening(), Body: &conversationpb.Command_Hold{Hold: &conversationpb.Hold{
-				RunId: w.at.ID, Continues: w.run.GetOrder().GetContinues(), Agent: agent,
+				RunId: w.at.ID, Continues: w.run.GetOrder().GetContinues(), Agent: agent.Rules(),
 			}},
 		})
 	}
@@ -201,10 +201,10 @@ func (w *worker) begin() (*runpb.Command, error) {
 	}
 	order := w.run.GetOrder()
 	command := &conversationpb.Command{Body: &conversationpb.Command_Send{Send: &conversationpb.Send{
-		Agent: agent, Content: order.GetContent(), FileIds: order.GetFileIds(), Metadata: order.GetMetadata(),
+		Agent: agent.Rules(), Content: order.GetContent(), FileIds: order.GetFileIds(), Metadata: order.GetMetadata(),
 	}}}
 	if order.GetContinues() {
-		command.Body = &conversationpb.Command_Continue{Continue: &conversationpb.Continue{Agent: agent}}
+		command.Body = &conversationpb.Command_Continue{Continue: &conversationpb.Continue{Agent: agent.Rules()}}
 	}
 	command.AgentVersion, command.RuntimeContext = w.run.GetAgentVersion(), order.GetRuntimeContext()
 	reply, err := w.tell(tellBegin, command)
@@ -370,7 +370,7 @@ func (w *worker) giveUp() (*runpb.Command, error) {
 	case state.GetBackgroundRun() != w.at.ID || turn == "" && !w.run.GetPlaced():
 		return w.end(&runpb.Ended{Turn: background.Canceled("")})
 	}
-	reply, err := w.tell("cancel", background.Cancel())
+	reply, err := w.tell("cancel", background.Cancel(""))
 	told := reply.GetCancelled()
 	switch {
 	case kit.IsCode(err, failurepb.Code_NOT_FOUND):
@@ -392,9 +392,11 @@ func (w *worker) giveUp() (*runpb.Command, error) {
 
 // begun is the turn that the run has begun, as its conversation knows, "" = none: a worker may have been lost before it told
 // the run of it.
-func (w *worker) begun(state *conversationpb.State) string {
+func (w *worker) begun(state *conversationpb.State) string { return w.begunBy(state, tellBegin) }
+
+func (w *worker) begunBy(state *conversationpb.State, name string) string {
 	for _, outcome := range state.GetOutcomes() {
-		if outcome.GetCommandId() == w.commandID(tellBegin) {
+		if outcome.GetCommandId() == w.commandID(name) {
 			return outcome.GetRunId()
 		}
 	}

@@ -35,8 +35,8 @@ type (
 	table = kit.Rules[*taskpb.State, *taskpb.Command, *taskpb.Event]
 )
 
-// New returns the rules of tasks under the given limits, which must be valid.
-func New(limits Limits) machine.Machine {
+// rules are the rules under the given limits.
+func rules(limits Limits) machine.Machine {
 	return table{
 		Prefix:      "task",
 		Phases:      []kit.Phase{pending, running, waiting, cancelling, ended},

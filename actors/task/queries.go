@@ -12,8 +12,8 @@ import (
 	"parley/proto/taskpb"
 )
 
-// Queries are the reads of tasks.
-func Queries() []kit.Query {
+// queries are the reads of tasks.
+func queries() []kit.Query {
 	return []kit.Query{kit.Read(readTask), kit.Scan(listTasks)}
 }
 

@@ -36,7 +36,7 @@ func usedOtherwise() *machine.Failure {
 
 // allowed refuses a caller who may not touch the task, and an id that could not be stored with the outcome.
 func (r *request) allowed() *machine.Failure {
-	switch r.Before.AccessOf(r.Command.GetCaller()) {
+	switch conversationpb.AccessTo(r.Before, r.Command.GetCaller()) {
 	case conversationpb.AccessGranted:
 	case conversationpb.AccessDenied:
 		return failure.New(failurepb.Code_FORBIDDEN, failure.AccessDenied)

@@ -20,7 +20,7 @@ func limits() task.Limits {
 
 func suite() machinetest.Suite {
 	return machinetest.Suite{
-		Machine: task.New(limits()),
+		Machine: task.New(limits(), task.Config{}).Machine,
 		Command: func() proto.Message { return new(taskpb.Command) },
 		Event:   func() proto.Message { return new(taskpb.Event) },
 		Prepare: prepare,

@@ -129,7 +129,7 @@ func (w *walk) driver(t *rapid.T) *taskpb.Command {
 // or an end, and can always be ended.
 func TestWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &walk{entity: machinetest.NewEntity(task.New(limits())), now: 1000, epoch: 1}
+		w := &walk{entity: machinetest.NewEntity(task.New(limits(), task.Config{}).Machine), now: 1000, epoch: 1}
 		url := rapid.SampledFrom([]string{"", "https://host/"}).Draw(t, "url")
 		w.do(t, &taskpb.Command{Body: &taskpb.Command_Create{Create: &taskpb.Create{
 			AgentId: "a", Input: "dig", ConversationId: "conv_1", CallbackUrl: url,

@@ -181,7 +181,7 @@ func TestFlags(t *testing.T) {
 	require.NotContains(t, strings.Join(alone.flags(alone.nodes[0]), " "), "join")
 }
 
-func TestANodeThatEndsIsSaidSo(t *testing.T) {
+func TestEndOfANodeIsReported(t *testing.T) {
 	f := fleetOf(t, Config{Count: 1, Flags: []string{"--broken"}})
 	err := f.Start(t.Context())
 	require.ErrorContains(t, err, "n1 ended before it was ready: exit status 2")

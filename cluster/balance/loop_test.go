@@ -346,8 +346,8 @@ func TestTheDirectoryIsLedByWhoReachesAll(t *testing.T) {
 	})
 }
 
-// TestNothingIsHandedToTheDying: a node that was just killed still counts as there, and seems to lead too little.
-func TestNothingIsHandedToTheDying(t *testing.T) {
+// TestNothingIsHandedToADyingNode: a node that was just killed still counts as there, and seems to lead too little.
+func TestNothingIsHandedToADyingNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 16, "n1", "n2", "n3")
 		for _, name := range []string{"n1", "n2", "n3"} {

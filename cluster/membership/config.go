@@ -103,8 +103,8 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// gossip makes the settings of memberlist. The times are those of findings-actors-and-edge.md: with the defaults a
-// dead node is gone after 2 to 3 s.
+// gossip makes the settings of memberlist. With the default times a dead node is gone
+// after 2 to 3 s.
 func (c *Config) gossip(ctx context.Context) (*memberlist.Config, error) {
 	g := memberlist.DefaultLANConfig()
 	g.Name = c.Self.Name

@@ -116,7 +116,7 @@ func TestMembersFindEachOther(t *testing.T) {
 	require.Equal(t, "127.0.0.1:1", find(m1.Known(), "n3").PeerAddr)
 }
 
-func TestOneThatDiesAndComesBack(t *testing.T) {
+func TestMemberDiesAndReturns(t *testing.T) {
 	f := newFixture(t, 3)
 	m1, m2, m3 := f.start(f.config(0)), f.start(f.config(1)), f.start(f.config(2))
 	sees(t, m1, "n1", "n2", "n3")
@@ -144,7 +144,7 @@ func TestOneThatDiesAndComesBack(t *testing.T) {
 	}, patience, 10*time.Millisecond)
 }
 
-func TestOneThatComesBackElsewhere(t *testing.T) {
+func TestMemberReturnsAtAnotherAddress(t *testing.T) {
 	f := newFixture(t, 3)
 	m1, m3 := f.start(f.config(0)), f.start(f.config(2))
 	f.start(f.config(1))
@@ -159,7 +159,7 @@ func TestOneThatComesBackElsewhere(t *testing.T) {
 	t.Logf("taken in at its new address after %v", time.Since(start))
 }
 
-func TestStrangersAreRefused(t *testing.T) {
+func TestForeignNodesAreRefused(t *testing.T) {
 	f := newFixture(t, 4)
 	m1 := f.start(f.config(0))
 	other := f.config(1)
@@ -220,9 +220,9 @@ func isTold(t *testing.T, calls chan error) {
 	}
 }
 
-// TestOneOfTwoWithOneNameIsTold: the one that the cluster does not have on record, and the younger where that says
+// TestDuplicateNameIsReported: the one that the cluster does not have on record, and the younger where that says
 // nothing. It goes without taking the other's name with it.
-func TestOneOfTwoWithOneNameIsTold(t *testing.T) {
+func TestDuplicateNameIsReported(t *testing.T) {
 	nodes := map[string]uint64{"older": 1, "younger": 3}
 	for name, c := range map[string]struct {
 		record uint64 // the node that is on record
@@ -271,7 +271,7 @@ func TestOneOfTwoWithOneNameIsTold(t *testing.T) {
 	}
 }
 
-func TestHowARestEnds(t *testing.T) {
+func TestPauseEndsEarly(t *testing.T) {
 	m := &Membership{config: Config{Probe: 10 * time.Millisecond}, disputed: make(chan struct{}, 1)}
 	var end context.CancelFunc
 	m.life, end = context.WithCancel(t.Context())

@@ -101,7 +101,7 @@ func TestShortCutIsSurvived(t *testing.T) {
 	require.Zero(t, a.counted(a.unreachable, 2))
 }
 
-func TestDelayIsNoSilence(t *testing.T) {
+func TestDelayIsNotSilence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.network.Delay(300 * time.Millisecond)
@@ -136,8 +136,8 @@ func TestStoppedProcess(t *testing.T) {
 	require.Less(t, time.Since(begin), patience)
 }
 
-// TestSlowReaderLives: a receiver that takes its time with a large batch is not taken for dead while bytes move.
-func TestSlowReaderLives(t *testing.T) {
+// TestSlowReaderIsKept: a slow receiver of a large batch does not count as dead while bytes move.
+func TestSlowReaderIsKept(t *testing.T) {
 	w := newWorld(t)
 	long := func(c *Config) { c.Timeout = 3 * time.Second }
 	a, b := w.start(1, long), w.start(2, long)

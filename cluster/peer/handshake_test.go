@@ -154,8 +154,8 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// TestStrangers: whatever connects, the node stays, and does not keep what says nothing.
-func TestStrangers(t *testing.T) {
+// TestForeignConnections: no connection of another program disturbs the node, and silent ones are closed.
+func TestForeignConnections(t *testing.T) {
 	w := newWorld(t)
 	a := w.start(1, func(c *Config) { c.HandshakeTimeout = 100 * time.Millisecond })
 	b := w.start(2, nil)

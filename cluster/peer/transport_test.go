@@ -135,8 +135,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestBeingDialledIsNews: a node in a long backoff is dialled at once when it dials.
-func TestBeingDialledIsNews(t *testing.T) {
+// TestIncomingConnectionResetsBackoff: a node in a long backoff is dialled at once when it dials.
+func TestIncomingConnectionResetsBackoff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var attempts atomic.Int64

@@ -73,7 +73,7 @@ func TestCallsAreAnswered(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestTheEnginesOwnRequest(t *testing.T) {
+func TestEngineRequest(t *testing.T) {
 	w, a, b, _ := pair(t)
 	id := w.shards.MintIn("conv", 1, &[24]byte{})
 	reply, err := a.engine.cluster.Request(id, kind, command("hello"))
@@ -92,7 +92,7 @@ func TestTheEnginesOwnRequest(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestACallerThatGivesUpIsNotServedOn(t *testing.T) {
+func TestAbandonedCallIsCancelled(t *testing.T) {
 	_, a, b, to := pair(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -162,8 +162,8 @@ func TestCallsAreLostWithTheConnection(t *testing.T) {
 	}
 }
 
-// TestACutInOneDirection: both sides find out, though one of them still hears the other.
-func TestACutInOneDirection(t *testing.T) {
+// TestOneWayPartition: both sides find out, though one of them still hears the other.
+func TestOneWayPartition(t *testing.T) {
 	w, a, b, to := pair(t, func(c *Config) { c.Beat, c.Silence = 200*time.Millisecond, 800*time.Millisecond })
 	w.own(2, "a", 1)
 	failed, sink := hang(t, a, b, to)

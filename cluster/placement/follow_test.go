@@ -75,8 +75,8 @@ func TestFollow(t *testing.T) {
 	idle(t, a, b)
 }
 
-// TestTextThatCannotBePassedOn ends its own follow, and no other.
-func TestTextThatCannotBePassedOn(t *testing.T) {
+// TestInvalidTextEndsTheFollow: text that is not UTF-8 cannot be encoded. It ends its own follow and no other.
+func TestInvalidTextEndsTheFollow(t *testing.T) {
 	_, a, b, to := pair(t)
 	sink, other := newSink(), newSink()
 	_, _, err := a.Follow(t.Context(), to, "conv_1", sink)
@@ -113,8 +113,8 @@ func said(changes []*conversationpb.Change) string {
 	return all.String()
 }
 
-// TestFollowThatIsGivenUpWhileItBegins: nothing of it may stay behind.
-func TestFollowThatIsGivenUpWhileItBegins(t *testing.T) {
+// TestFollowIsCancelledWhileItBegins: nothing of it may stay behind.
+func TestFollowIsCancelledWhileItBegins(t *testing.T) {
 	_, a, b, to := pair(t)
 	for i := range 200 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Microsecond)
@@ -157,8 +157,8 @@ func TestAFollowerThatFallsBehindIsClosed(t *testing.T) {
 	}
 }
 
-// TestNothingPilesUpOnTheWay: news that the other side does not acknowledge stays within the window.
-func TestNothingPilesUpOnTheWay(t *testing.T) {
+// TestFollowBuffersAreBounded: changes that the other side has not acknowledged stay within the window.
+func TestFollowBuffersAreBounded(t *testing.T) {
 	_, a, b, to := pair(t, func(c *Config) { c.NewsWindow, c.NewsPause = 64<<10, time.Microsecond })
 	sink := newSink()
 	_, _, err := a.Follow(t.Context(), to, "conv_1", sink)
@@ -206,8 +206,8 @@ type counting struct {
 func (c counting) Change(*conversationpb.Change) { c.heard.Add(1) }
 func (c counting) Closed(error)                  { c.closed.Add(1) }
 
-// TestNewsIsMissing: a gap in the numbers ends the follow.
-func TestNewsIsMissing(t *testing.T) {
+// TestGapEndsTheFollow: a gap in the numbers ends the follow.
+func TestGapEndsTheFollow(t *testing.T) {
 	_, a, b, to := pair(t)
 	sink := newSink()
 	_, _, err := a.Follow(t.Context(), to, "conv_1", sink)

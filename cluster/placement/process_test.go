@@ -116,7 +116,7 @@ func hang(t *testing.T, a, b *node, to cluster.Owner) (call <-chan error, follow
 	return failed, sink
 }
 
-func TestAProcessThatIsKilled(t *testing.T) {
+func TestKilledProcess(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", func(c *Config) { c.Silence = patience }) // longer than the kill needs to be noticed
 	b := Member{Name: "b", Boot: "p1", Address: peertest.Address()}
@@ -158,7 +158,7 @@ func measure(t *testing.T, a *node, to cluster.Owner) {
 	t.Logf("a call takes p50 %v, p99 %v", took[500], took[990])
 }
 
-func TestAProcessThatStandsStill(t *testing.T) {
+func TestSuspendedProcess(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a")
 	b := Member{Name: "b", Boot: "p1", Address: peertest.Address()}

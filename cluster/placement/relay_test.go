@@ -81,8 +81,8 @@ func counted(t *testing.T, counter prometheus.Counter) int {
 	return int(read.GetCounter().GetValue())
 }
 
-// TestWhoIsNotReachedIsAskedThroughAnother: with the same answers, and one that says nothing is lost.
-func TestWhoIsNotReachedIsAskedThroughAnother(t *testing.T) {
+// TestUnreachableNodeIsAskedThroughAnother: with the same answers, and one that says nothing is lost.
+func TestUnreachableNodeIsAskedThroughAnother(t *testing.T) {
 	f := newTriangle(t)
 	f.cut()
 	ctx := t.Context()
@@ -134,8 +134,8 @@ func TestWhoIsNotReachedIsAskedThroughAnother(t *testing.T) {
 	idle(t, f.a, f.b, f.c)
 }
 
-// TestWhatIsPassedOnAndLost is lost to who asked, for as long as nobody knows.
-func TestWhatIsPassedOnAndLost(t *testing.T) {
+// TestRelayedCallIsLost: the caller learns that its call is lost, but not for how long the owner has been silent.
+func TestRelayedCallIsLost(t *testing.T) {
 	f := newTriangle(t)
 	f.cut()
 	lost := make(chan error, 1)
@@ -167,8 +167,8 @@ func TestWhatIsPassedOnAndLost(t *testing.T) {
 	idle(t, f.a, f.b, f.c)
 }
 
-// TestAFollowThroughAnother: everything in order, until either side ends it, or the way does.
-func TestAFollowThroughAnother(t *testing.T) {
+// TestRelayedFollow: everything in order, until either side ends it, or the way does.
+func TestRelayedFollow(t *testing.T) {
 	f := newTriangle(t)
 	f.cut()
 	sink := newSink()
@@ -212,8 +212,8 @@ func TestAFollowThroughAnother(t *testing.T) {
 	idle(t, f.a, f.b, f.c)
 }
 
-// TestWhoTakesWhatIsForOthersForItsOwn is not asked to pass it on.
-func TestWhoTakesWhatIsForOthersForItsOwn(t *testing.T) {
+// TestOlderNodesAreNotRelays: a node of a release that would take a relayed call for its own is not asked to relay.
+func TestOlderNodesAreNotRelays(t *testing.T) {
 	f := newTriangle(t)
 	require.Len(t, f.a.relays("b"), 1)
 	l := f.a.links.Load().byName["c"]

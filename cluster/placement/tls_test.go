@@ -59,8 +59,8 @@ func TestMutualTLS(t *testing.T) {
 	require.Equal(t, codes.Unavailable, status.Code(err))
 }
 
-// TestWhatMustNotEndTheProcess speaks the engine's protocol as an incompatible or confused node would.
-func TestWhatMustNotEndTheProcess(t *testing.T) {
+// TestBadRequestsDoNotEndTheProcess speaks the engine's protocol as an incompatible or confused node would.
+func TestBadRequestsDoNotEndTheProcess(t *testing.T) {
 	_, a, b, to := pair(t)
 	conn, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {

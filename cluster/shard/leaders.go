@@ -101,10 +101,15 @@ func Outreached(view View, policy Policy) bool {
 	return found
 }
 
-// farther returns the voter that reaches the most live nodes, if it reaches more than the leader does.
+// farther returns the voter that reaches the most live nodes, if it reaches more than the leader does. It is one that the leader
+// reaches: leadership is handed over directly, and what the leader does not reach may have just died, with a last report that
+// names nobody.
 func (p *planner) farther(g *Group) (best NodeID, found bool) {
 	fewest := p.unreached(g.Leader)
 	for _, n := range p.order {
+		if leader := p.nodes[g.Leader]; leader != nil && slices.Contains(leader.Unreached, n.ID) {
+			continue
+		}
 		if missed := p.unreached(n.ID); missed < fewest && slices.Contains(g.Voters, n.ID) && p.leads(n.ID) && p.caughtUp(g, n.ID) {
 			best, found, fewest = n.ID, true, missed
 		}

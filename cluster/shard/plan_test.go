@@ -632,3 +632,17 @@ func TestEachLeaderIsHandedOverOnce(t *testing.T) {
 	m.requireShape()
 	require.Equal(t, 11, m.steps)
 }
+
+// TestTheDirectoryGoesToNobodyBeyondTheLeadersReach: a node that was just killed counts as live for a moment, has everything, and
+// named nobody in its last report.
+func TestTheDirectoryGoesToNobodyBeyondTheLeadersReach(t *testing.T) {
+	policy := shard.DefaultPolicy()
+	m := newModel(t, 1, policy)
+	dead, third := m.join("n2"), m.join("n3")
+	m.groups[0].voters = []shard.NodeID{1, dead.ID, third.ID}
+	dead.copies[0], third.copies[0] = true, true
+	m.nodes["n1"].Unreached = []shard.NodeID{dead.ID}
+	require.True(t, shard.Outreached(m.view(), policy), "the third still reaches all")
+	third.Unreached = []shard.NodeID{dead.ID}
+	require.False(t, shard.Outreached(m.view(), policy))
+}

@@ -22,6 +22,7 @@ func writeBanner(w io.Writer, c *config.Config, n *node.Node) {
 		if c.Auth.Enabled {
 			fmt.Fprintf(w, "              asks for a token\n")
 		}
+		fmt.Fprintf(w, "  Console     %s/dashboard\n", at)
 	}
 	if c.HTTP.Docs {
 		fmt.Fprintf(w, "  API         %s/docs\n  Client API  %s%s/docs\n", api, at, c.Client.BasePath)

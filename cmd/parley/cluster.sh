@@ -65,8 +65,9 @@ start() {
   port=$(http "$name")
   mkdir -p "$DATA"
   PROVIDER_ENCRYPTION_SECRET=$(kept encryption.secret "")
+  JWT_SECRET=$(kept session.secret "")
   PARLEY_BOOTSTRAP_TOKEN=$(kept api.token service_)
-  export PROVIDER_ENCRYPTION_SECRET PARLEY_BOOTSTRAP_TOKEN
+  export PROVIDER_ENCRYPTION_SECRET JWT_SECRET PARLEY_BOOTSTRAP_TOKEN
   ./bin/parley serve --node-name "$name" --data-dir "$DATA/$name" --join "$JOIN" \
     --listen "127.0.0.1:$port" --ops-listen "127.0.0.1:$((port + 1))" \
     --cluster-listen "127.0.0.1:$(cluster "$name")" >>"$DATA/$name.log" 2>&1 &

@@ -352,7 +352,7 @@ func placed(found *node.Status, alive []*nodes.Node, voters int) error {
 	for _, n := range leads {
 		fewest, most = min(fewest, n), max(most, n)
 	}
-	if len(found.Shards) == 0 || most-fewest > 2 {
+	if len(found.Shards) == 0 || most-fewest > 1 { // as long as it is more the loop goes on
 		return fmt.Errorf("owners are not spread: %v", leads)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	_ "time/tzdata" // time zones for the tool current_time on machines without a zone database
 
 	"parley/actors/turn/document"
+	"parley/httpedge/password"
 )
 
 // Exit codes. Scripts rely on them.
@@ -46,6 +47,7 @@ func commands() []command {
 		projects().command("list, make, change and delete projects"),
 		users().command("list, make, change and delete users"),
 		tokens().command("list, make and delete API tokens"),
+		{"audit", "check the audit trail of a tenant", auditCommand},
 		{"backup", "copy the state of a running cluster into a file", takeBackup},
 		{"restore", "make a data directory out of a backup", restore},
 		{"certs", "make certificates for the nodes of a cluster, for development", makeCerts},
@@ -95,6 +97,8 @@ func run(ctx context.Context, args []string, s surroundings) int {
 		return version(ctx, args[1:], s)
 	case document.WorkerArgument: // a node parses documents in a child process, which may crash
 		return document.Work(args[1:], os.Stdin, s.stdout, s.stderr)
+	case password.WorkerArgument: // a node hashes passwords in child processes of low priority
+		return password.Work(os.Stdin, s.stdout)
 	}
 	for _, c := range commands() {
 		if c.name == args[0] {

@@ -206,8 +206,8 @@ func (b *browser) accessible(name string) {
 func (b *browser) checkAxe(name, scheme string, width int64) {
 	b.t.Helper()
 	b.screenshot(fmt.Sprintf("%s-%s-%d.png", name, scheme, width))
-	// What moves is looked at when it has come to rest.
-	b.do(chromedp.Evaluate[chromedp.Void](`void (window.found = undefined, Promise.all(document.getAnimations().filter((a) => a.effect.getTiming().iterations !== Infinity).map((a) => a.finished)).then(() => axe.run())
+	// What moves is looked at when it has come to rest, or was taken away.
+	b.do(chromedp.Evaluate[chromedp.Void](`void (window.found = undefined, Promise.all(document.getAnimations().filter((a) => a.effect.getTiming().iterations !== Infinity).map((a) => a.finished.catch(() => {}))).then(() => axe.run())
 		.then((result) => { window.found = result.violations.map((v) => v.id + ' (' + v.impact + '): ' + v.nodes.map((n) => n.html.slice(0, 200) + ' ' + n.any.map((a) => a.message).join()).join(' | ')).join('\n'); }, (error) => { window.found = String(error); }))`))
 	b.see(`window.found !== undefined`)
 	require.Emptyf(b.t, b.text(`window.found`), "%s, %s, %d px", name, scheme, width)

@@ -30,7 +30,7 @@ func TestPageOfACluster(t *testing.T) {
 	require.NoError(t, c.awaitSettled(t.Context(), 3))
 	here := c.Nodes()[0]
 	b.do(chromedp.Navigate(here.URL() + "/"))
-	b.see(`document.body.dataset.ready === 'true'`)
+	b.see(pageReady)
 	b.see(`document.querySelectorAll('#nodes li').length === 3`)
 
 	owner := here.Name

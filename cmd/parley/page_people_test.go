@@ -34,7 +34,7 @@ func TestPageOfPeople(t *testing.T) {
 	p := newProcess(t, "")
 	p.start()
 	b.do(chromedp.Navigate("http://" + p.listen + "/"))
-	b.see(`document.body.dataset.ready === 'true'`)
+	b.see(pageReady)
 	b.newConversation("demo")
 	b.screenshot("20-demo.png")
 
@@ -136,7 +136,7 @@ func TestPageOfMoney(t *testing.T) {
 	p := newProcess(t, "")
 	p.start()
 	b.do(chromedp.Navigate("http://" + p.listen + "/"))
-	b.see(`document.body.dataset.ready === 'true'`)
+	b.see(pageReady)
 	b.newConversation("demo")
 	b.setBudget("#budget", "0.0005")
 	b.see(`document.querySelector('#budget').textContent.includes('of $0.000500')`)
@@ -190,7 +190,7 @@ func TestPageOfManyActions(t *testing.T) {
 	p := newProcess(t, pageLapse)
 	p.start()
 	b.do(chromedp.EmulateViewport(390, 780), chromedp.Navigate("http://"+p.listen+"/"))
-	b.see(`document.body.dataset.ready === 'true'`)
+	b.see(pageReady)
 	b.do(chromedp.Click("#side-toggle"))
 	b.newConversation("asking")
 	b.see(`!document.querySelector('.side').checkVisibility()`) // out of the way
@@ -258,11 +258,10 @@ func (b *browser) setBudget(door, usd string) {
 	b.do(chromedp.SetValue("#max-cost", usd), chromedp.Click("#save-budget"))
 }
 
-// press clicks what an expression of the page names.
+// press clicks what an expression of the page names, as soon as it is there.
 func (b *browser) press(expression string) {
 	b.t.Helper()
-	b.see(expression + ` !== null`)
-	b.do(chromedp.Evaluate[chromedp.Void](`void ` + expression + `.click()`))
+	b.see(`((found) => found !== null && (found.click(), true))(` + expression + `)`)
 }
 
 // keepDownloads returns the folder in which what the page saves arrives.

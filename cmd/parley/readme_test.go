@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -163,10 +164,11 @@ func TestReadmeCommands(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs processes")
 	}
-	p := newProcess(t, "")
+	p := newProcess(t, "outbound: {allow: [127.0.0.0/8]}\n")
 	p.start()
 	r := newReadmeTree(t)
-	r.ops, r.addrs = p.ops, strings.NewReplacer("localhost:8080", p.listen)
+	receiver := newHookListener(t)
+	r.ops, r.addrs = p.ops, strings.NewReplacer("localhost:8080", p.listen, "https://example.com/hooks", receiver.URL)
 	for section, wants := range map[string][]string{
 		"Start": {`"agents":[`, "event: stream.done", "event: agent.message", `"settled"`},
 		"Tools, people, money, files": {
@@ -174,7 +176,7 @@ func TestReadmeCommands(t *testing.T) {
 		},
 		"The Client API": {
 			`"status":"succeeded"`, `"object":"chat.completion"`, "event: response.function_call_arguments.done", "event: response.completed",
-			`"token": "service_`, "first of ACME",
+			`"token": "service_`, "first of ACME", `"eventType":"webhook.test"`,
 		},
 	} {
 		t.Run(section, func(t *testing.T) {
@@ -256,7 +258,14 @@ func TestReadmeCluster(t *testing.T) {
 	require.Regexp(t, "n2 runs as process", out)
 	require.Contains(t, out, `"type":"session.recovered"`, "followed on n3")
 	require.Regexp(t, `X-Served-By: n[13]`, out)
-	require.Contains(t, out, "as n1 sees it (ready: yes, feature level")
+	require.Regexp(t, `as n1 sees it \(ready: .*, feature level`, out)
+	require.NoError(t, until(t.Context(), 30*time.Second, func(context.Context) error {
+		//nolint:contextcheck // the script has the test's
+		if now := r.bash(strict + "bin/parley status"); !strings.Contains(now, "as n1 sees it (ready: yes, feature level") {
+			return errors.New(now)
+		}
+		return nil
+	}), "n2 has just come back")
 
 	second := r.cluster()
 	require.Error(t, second.ended())

@@ -236,9 +236,9 @@ func TestClientOverNodes(t *testing.T) {
 	t.Run("loss_of_a_node", func(t *testing.T) {
 		victim := names[1]
 		// of says whether what is wanted has its owner there; sessions are made until one has.
-		of := func(there bool) string {
+		of := func(agent string, there bool) string {
 			for {
-				if id := n.session(t, "worker", nil); (owner(t, id) == victim) == there {
+				if id := n.session(t, agent, nil); (owner(t, id) == victim) == there {
 					return id
 				}
 			}
@@ -246,7 +246,7 @@ func TestClientOverNodes(t *testing.T) {
 		keep := n.order("quick", "kept", nil)
 		kept := doors[victim].post(t, "/agents/responses", keep, keyed("kept")...)
 		kept.fits(200, responseShape(nil))
-		asks := doors[victim].post(t, "/agents/responses", n.order("worker", script(calls(wipe("lost-1")), part{Text: "wiped"}), object1{"session_id": of(true), "background": true})).
+		asks := doors[victim].post(t, "/agents/responses", n.order("worker", script(calls(wipe("lost-1")), part{Text: "wiped"}), object1{"session_id": of("worker", true), "background": true})).
 			fits(202, runShape(nil))
 		require.Equal(t, "requires_action", at(0).ends(t, asks.text("id"), "requires_action").text("status"))
 		action := n.read(t, asks.text("session_id")).at("pending_actions").list()[0].text("id")
@@ -257,7 +257,7 @@ func TestClientOverNodes(t *testing.T) {
 				door = doors[victim]
 			}
 			what := script(part{Text: "add", Calls: []wanted{use("add", object1{"a": 930 + i, "b": 0})}}, part{Text: "end", Hold: "lost"})
-			runs = append(runs, door.post(t, "/agents/responses", n.order("worker", what, object1{"session_id": of(there), "background": true})).fits(202, runShape(nil)))
+			runs = append(runs, door.post(t, "/agents/responses", n.order("worker", what, object1{"session_id": of("worker", there), "background": true})).fits(202, runShape(nil)))
 			if i == 1 {
 				for i := range 2 {
 					require.Eventually(t, func() bool { return len(shop.uses("add", fmt.Sprintf(`"a":%d`, 930+i))) == 1 }, waitLong, waitStep)
@@ -265,12 +265,15 @@ func TestClientOverNodes(t *testing.T) {
 			}
 		}
 		require.Equal(t, "queued", n.get(t, "/agents/runs/"+runs[2].text("id")).fits(200, runShape(nil)).text("status"))
-		late := n.order("worker", script(part{Text: "late", Hold: "lost"}), object1{"session_id": of(false)})
+		late := n.order("worker", script(part{Text: "late", Hold: "lost"}), object1{"session_id": of("worker", false)})
 		_ = doors[victim].p.asking(t, "POST", doors[victim].url("/agents/responses"), late, "Authorization", "Bearer "+n.token, "Idempotency-Key", "late") // nobody answers it
 		require.Eventually(t, func() bool { return shop.lastAsked(`"late"`) != nil }, waitLong, waitStep)
+		n.agent(t, "reached", object1{"modelKey": "stand-in"}, object1{"a2a": object1{"enabled": true}})
+		followed := a2aMeetsTheKill(t, n, doors[victim], of("reached", true))
 		require.NoError(t, c.Node(victim).Kill())
 		begun := time.Now()
 		left := []apiCaller{at(0), at(2)}
+		followed(left)
 		close(shop.gate("lost"))
 		for i, run := range runs {
 			ended := left[i%2].ends(t, run.text("id"), "succeeded")

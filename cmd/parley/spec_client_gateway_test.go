@@ -162,6 +162,7 @@ func (a answer) failed(status int, kind, code string, param any) string {
 	body := decode(a.t, a.text)
 	require.NoError(a.t, object(fields{"error": object(fields{
 		"message": nonEmpty, "type": exactly(kind), "code": exactly(code), "param": exactly(param),
+		"reason?": nonEmpty, "decisionId?": like(`^dec_[A-Za-z0-9_-]{21}-\d+$`), // of the permission engine
 	})})(body.v), a.text)
 	return body.text("error", "message")
 }
@@ -246,7 +247,11 @@ func TestClientGatewayErrors(t *testing.T) {
 		require.Equal(t, "Invalid API token", h.with("service_x").ask(t, "POST", "/chat/completions", `{}`).failed(401, "invalid_request_error", "invalid_api_key", nil))
 		n := newTenant(t, h.p, "STARTER")
 		_, b := n.user(t, "user", object1{"agents": "write"})
-		require.Equal(t, "Forbidden: models requires write permission", b.ask(t, "POST", "/chat/completions", chatBody("scripted", "hi")).failed(403, "permission_error", "permission_denied", nil))
+		denied := b.ask(t, "POST", "/chat/completions", chatBody("scripted", "hi"))
+		require.Equal(t, "Forbidden: models requires write permission", denied.failed(403, "permission_error", "permission_denied", nil))
+		said := decode(t, denied.text).at("error")
+		require.Equal(t, "The token's scope does not include models:write", said.text("reason"))
+		n.eventually(t, "/permissions/decisions/"+said.text("decisionId"))
 		require.Len(t, u.asked(), before)
 	})
 }

@@ -75,6 +75,13 @@ func TestClientCluster(t *testing.T) {
 			everywhere(t, b, 401, "GET", "/agents", nil)
 		}
 	})
+	t.Run("analytics_at_every_node", func(t *testing.T) { analyticsAtEveryNode(t, members) })
+	t.Run("a2a_through_every_node", func(t *testing.T) { a2aThroughEveryNode(t, n, members) })
+	t.Run("webhooks_through_every_node", func(t *testing.T) {
+		listened := newTenant(t, members[0], "ON_PREMISE")
+		listened.scripted(t)
+		webhooksWork(t, listened, members)
+	})
 	t.Run("streams_end_with_their_token", func(t *testing.T) { streamsEndWithTheirToken(t, n, members) })
 	t.Run("role_and_licence_changed_at_one_node", func(t *testing.T) {
 		id, b := n.user(t, "admin", nil)

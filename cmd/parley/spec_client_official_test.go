@@ -85,8 +85,13 @@ func saying(w http.ResponseWriter, pieces ...string) {
 	for _, piece := range pieces {
 		chunks = append(chunks, fmt.Sprintf(`{"id":"c1","created":5,"choices":[{"index":0,"delta":{"content":%s}}]}`, quote(piece)))
 	}
-	streams(append(chunks, helloEnd, helloUsage, "[DONE]")...)(w, nil)
+	// A model takes its time for a token. What comes at once may be passed on at once.
+	streams(chunks[:2]...)(w, nil)
+	<-time.After(tokenTime)
+	streams(append(chunks[2:], helloEnd, helloUsage, "[DONE]")...)(w, nil)
 }
+
+const tokenTime = 100 * time.Millisecond
 
 // calling streams calls of get_weather whose arguments come in pieces, one call after the other.
 func calling(w http.ResponseWriter, number int, cities []string) {
@@ -140,19 +145,30 @@ func TestClientOfficialResponses(t *testing.T) {
 // runNode runs the cases of a script with the official clients, and fails when one of the named ones did not run.
 func runNode(t *testing.T, script string, h apiCaller, given map[string]string, names []string) {
 	t.Helper()
+	runCases(t, filepath.Join("testdata", "openai"), []string{nodeWith(t, "openai", "openai"), script}, h, given, names)
+}
+
+// nodeWith is Node.js with the packages of a folder of testdata, of which one is named.
+func nodeWith(t *testing.T, folder, one string) string {
+	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("Node.js is not installed: make openai")
+		t.Skip("Node.js is not installed: make " + folder)
 	}
-	dir := filepath.Join("testdata", "openai")
-	if _, err = os.Stat(filepath.Join(dir, "node_modules", "openai")); err != nil {
-		t.Skip("the clients are not installed: make openai")
+	if _, err = os.Stat(filepath.Join("testdata", folder, "node_modules", one)); err != nil {
+		t.Skip("the clients are not installed: make " + folder)
 	}
+	return node
+}
+
+// runCases runs a program that prints a line for each of its cases, and holds it to have run those that are named.
+func runCases(t *testing.T, dir string, program []string, h apiCaller, given map[string]string, names []string) {
+	t.Helper()
 	encoded, err := json.Marshal(given)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, node, script, h.url(""), h.token, string(encoded))
+	command := exec.CommandContext(ctx, program[0], append(program[1:], h.url(""), h.token, string(encoded))...) //nolint:gosec // of this test
 	command.Dir = dir
 	var errors strings.Builder
 	command.Stderr = &errors

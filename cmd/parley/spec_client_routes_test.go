@@ -13,17 +13,17 @@ import (
 )
 
 // clientRoutes are all registered routes of the Client API and the gateway.
-func clientRoutes(t *testing.T) []endpoint.Row {
+func clientRoutes(t *testing.T) []endpoint.Route {
 	t.Helper()
-	var rows []endpoint.Row
+	var routes []endpoint.Route
 	for _, mounted := range node.Surfaces() {
 		if name := mounted.Surface.Name; name == "client" || name == "gateway" {
 			require.Equal(t, "/api/client/v1", mounted.Prefix)
-			rows = append(rows, mounted.Surface.Rows...)
+			routes = append(routes, mounted.Surface.Routes...)
 		}
 	}
-	require.Greater(t, len(rows), 40)
-	return rows
+	require.Greater(t, len(routes), 40)
+	return routes
 }
 
 // openRoutes are the only ones that ask for no token, each with a path of it.
@@ -49,8 +49,19 @@ func everything(t *testing.T, n *tenant) belongings {
 	if fileID == "" {
 		fileID = file.text("id")
 	}
+	decision := n.with(operate(t, n.p, "POST", "/tokens", object1{"userId": n.owner, "label": "nothing", "servicePermissions": object1{}}).text("token")).
+		ask(t, "GET", "/agents", nil)
+	n.eventually(t, "/permissions/decisions/"+decode(t, decision.text).text("decisionId"))
+	hook := n.done(t, "POST", "/webhooks", object1{"url": "http://127.0.0.1:9/", "events": []string{"schedule.fired"}}).text("endpoint", "id")
+	delivery := n.done(t, "POST", "/webhooks/"+hook+"/test", nil).text("delivery", "id")
+	group := n.done(t, "POST", "/members/groups", object1{"name": "Owned"}).text("group", "id")
+	project := n.done(t, "POST", "/projects", object1{"name": "Owned"}).text("project", "id")
+	invited := n.done(t, "POST", "/members/invite", object1{"name": "Owned", "email": "invited@owned.test", "role": "user"}).text("user", "id")
 	return belongings{
-		"/agents/{agentKey}": agent, "/agents/sessions/{id}": session, "/agents/runs/{runId}": run.text("id"), "/models/{id}": model.text("model", "_id"),
+		"/members/groups/{id}": group, "{projectId}": project, "/members/{id}": invited,
+		"/webhooks/{id}": hook, "{deliveryId}": delivery,
+		"{decisionId}":       decode(t, decision.text).text("decisionId"),
+		"/agents/{agentKey}": agent, "/a2a/{agentKey}": agent, "/agents/sessions/{id}": session, "/agents/runs/{runId}": run.text("id"), "/models/{id}": model.text("model", "_id"),
 		"/models/providers/{key}": "scripted", "/users/{id}": user, "{version}": "1", "{fileId}": fileID, "{tokenId}": token,
 		"{actionId}": "act_AAAAAAAAAAAAAAAAAAAAA",
 	}
@@ -69,24 +80,34 @@ func (b belongings) path(pattern string) string {
 
 // requests that are good enough to come to what they name.
 var requestBodies = map[string]string{ // a constant
-	"PATCH /agents/{agentKey}":                      `{"name":"Stolen"}`,
-	"POST /agents/responses":                        `{"model":"AGENT","input":"hi"}`,
-	"POST /responses":                               `{"model":"AGENT","input":"hi"}`,
-	"POST /agents/sessions":                         `{"agent":"AGENT"}`,
-	"PATCH /agents/sessions/{id}":                   `{"budget":null}`,
-	"POST /agents/sessions/{id}/actions/{actionId}": `{"resolution":{"type":"tool_approval","decision":"allow"}}`,
-	"POST /agents/sessions/{id}/files":              `text`,
-	"PUT /models/{id}":                              `{"name":"Stolen"}`,
-	"PATCH /models/{id}":                            `{"name":"Stolen"}`,
-	"PATCH /models/providers/{key}":                 `{"label":"Stolen"}`,
-	"POST /users/{id}/tokens":                       `{"label":"Stolen"}`,
-	"POST /chat/completions":                        `{"model":"MODEL","messages":[{"role":"user","content":"hi"}]}`,
-	"POST /embeddings":                              `{"model":"MODEL","input":"hi"}`,
-	"POST /moderations":                             `{"input":"hi","model":"MODEL"}`,
+	"PATCH /agents/{agentKey}":                        `{"name":"Stolen"}`,
+	"POST /agents/responses":                          `{"model":"AGENT","input":"hi"}`,
+	"POST /responses":                                 `{"model":"AGENT","input":"hi"}`,
+	"POST /agents/sessions":                           `{"agent":"AGENT"}`,
+	"PATCH /agents/sessions/{id}":                     `{"budget":null}`,
+	"POST /agents/sessions/{id}/actions/{actionId}":   `{"resolution":{"type":"tool_approval","decision":"allow"}}`,
+	"POST /agents/sessions/{id}/files":                `text`,
+	"PUT /models/{id}":                                `{"name":"Stolen"}`,
+	"PATCH /models/{id}":                              `{"name":"Stolen"}`,
+	"PATCH /models/providers/{key}":                   `{"label":"Stolen"}`,
+	"POST /users/{id}/tokens":                         `{"label":"Stolen"}`,
+	"PATCH /members/{id}":                             `{"name":"Stolen"}`,
+	"PATCH /members/{id}/permissions":                 `{"servicePermissions":{}}`,
+	"PATCH /members/groups/{id}":                      `{"name":"Stolen"}`,
+	"POST /members/groups/{id}/members":               `{"userId":"USER"}`,
+	"DELETE /members/groups/{id}/members":             `{"userId":"USER"}`,
+	"PATCH /projects/{projectId}":                     `{"name":"Stolen"}`,
+	"POST /projects/{projectId}/members":              `{"userId":"USER"}`,
+	"PATCH /projects/{projectId}/members":             `{"userId":"USER"}`,
+	"PATCH /projects/{projectId}/members/permissions": `{"userId":"USER","servicePermissions":{}}`,
+	"DELETE /projects/{projectId}/members":            `{"userId":"USER"}`,
+	"POST /chat/completions":                          `{"model":"MODEL","messages":[{"role":"user","content":"hi"}]}`,
+	"POST /embeddings":                                `{"model":"MODEL","input":"hi"}`,
+	"POST /moderations":                               `{"input":"hi","model":"MODEL"}`,
 }
 
-func (b belongings) body(row *endpoint.Row) string {
-	return strings.NewReplacer("AGENT", b["/agents/{agentKey}"], "MODEL", "owned").Replace(requestBodies[row.Method+" "+row.Path])
+func (b belongings) body(route *endpoint.Route) string {
+	return strings.NewReplacer("AGENT", b["/agents/{agentKey}"], "MODEL", "owned", "USER", b["/users/{id}"]).Replace(requestBodies[route.Method+" "+route.Path])
 }
 
 // TestClientRoutes holds every registered route against who asks.
@@ -98,33 +119,33 @@ func TestClientRoutes(t *testing.T) {
 	stranger := newTenant(t, p, "ON_PREMISE")
 	nothing := n.with(operate(t, p, "POST", "/tokens", object1{"userId": n.owner, "label": "nothing", "servicePermissions": object1{}}).text("token"))
 	others := map[string]string{} // tokens for all services but one
-	for _, service := range []string{"agents", "models", "guardrails", "members"} {
-		scope := object1{"agents": "admin", "models": "admin", "guardrails": "admin", "members": "admin", "tracing": "admin"}
+	for _, service := range []string{"agents", "audit", "license", "models", "guardrails", "members", "projects", "webhooks"} {
+		scope := object1{"agents": "admin", "models": "admin", "guardrails": "admin", "members": "admin", "projects": "write", "audit": "read", "webhooks": "admin", "license": "admin", "tracing": "admin"}
 		delete(scope, service)
 		others[service] = operate(t, p, "POST", "/tokens", object1{"userId": n.owner, "label": "all others", "servicePermissions": scope}).text("token")
 	}
 	parameter := regexp.MustCompile(`\{\w+\}`)
 	named := 0
-	for _, row := range clientRoutes(t) {
-		if open, ok := openRoutes[row.Path]; ok {
-			require.Equal(t, 200, n.with("").ask(t, row.Method, open, nil).status, open)
+	for _, route := range clientRoutes(t) {
+		if open, ok := openRoutes[route.Path]; ok {
+			require.Equal(t, 200, n.with("").ask(t, route.Method, open, nil).status, open)
 			continue
 		}
-		path, body := owned.path(row.Path), owned.body(&row)
+		path, body := owned.path(route.Path), owned.body(&route)
 		require.NotRegexp(t, parameter, path, "this test does not know what it names")
-		ask := func(b apiCaller) answer { return b.ask(t, row.Method, path, body, "Content-Type", "text/plain") }
-		t.Run(row.Method+" "+row.Path, func(t *testing.T) {
+		ask := func(b apiCaller) answer { return b.ask(t, route.Method, path, body, "Content-Type", "text/plain") }
+		t.Run(route.Method+" "+route.Path, func(t *testing.T) {
 			require.Equal(t, 401, ask(n.with("")).status, "without a token")
 			require.Equal(t, 401, ask(n.with("service_"+strings.Repeat("0", 64))).status, "with a wrong one")
 
 			a := ask(nothing)
-			service, level, _ := strings.Cut(row.Access, ":")
+			service, level, _ := strings.Cut(route.Access, ":")
 			require.Equal(t, 403, a.status, a.text)
 			require.Contains(t, a.text, fmt.Sprintf("Forbidden: %s requires %s permission", service, level))
 			a = ask(n.with(others[service]))
 			require.Equal(t, 403, a.status, a.text)
 
-			if path != row.Path || body != "" {
+			if path != route.Path || body != "" {
 				named++
 				a = ask(stranger.apiCaller)
 				require.Equal(t, 404, a.status, "%s: %s", a.what, a.text)
@@ -143,6 +164,8 @@ func TestClientRoutes(t *testing.T) {
 		require.Equal(t, "owned", n.done(t, "GET", "/models/owned", nil).text("model", "name"))
 		require.Len(t, n.done(t, "GET", "/users/"+owned["/users/{id}"]+"/tokens", nil).at("tokens").list(), 1)
 		n.done(t, "GET", "/agents/sessions/"+owned["/agents/sessions/{id}"], nil)
+		require.Equal(t, "Owned", n.done(t, "GET", "/members/groups/"+owned["/members/groups/{id}"], nil).text("group", "name"))
+		n.done(t, "GET", "/projects/"+owned["{projectId}"]+"/members", nil)
 	})
 	t.Run("what_bodies_name_is_looked_for_in_the_own_project", func(t *testing.T) {
 		agent := owned["/agents/{agentKey}"]

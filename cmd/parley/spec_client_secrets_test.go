@@ -75,7 +75,7 @@ func TestClientSecrets(t *testing.T) {
 			a.text = strings.Replace(a.text, shown, "", 1)
 		}
 		answers = append(answers, a)
-		if len(a.text) == 0 || a.text[0] != '{' {
+		if len(a.text) == 0 || a.text[0] != '{' || a.header.Get("Content-Type") == "application/x-ndjson" {
 			return tree{t, nil}
 		}
 		return decode(t, a.text)
@@ -142,9 +142,10 @@ func TestClientSecrets(t *testing.T) {
 	ask(h.with(operated), "GET", "/agents", nil)
 	// And every route there is, on what there is.
 	owned := everything(t, n)
-	for _, row := range clientRoutes(t) {
-		if row.Method != "DELETE" && row.Handler != "streamSessionEvents" {
-			ask(n.apiCaller, row.Method, owned.path(row.Path), owned.body(&row), "Content-Type", "text/plain")
+	for _, route := range clientRoutes(t) {
+		endless := route.Handler == "streamSessionEvents" || route.Path == "/live"
+		if route.Method != "DELETE" && !endless {
+			ask(n.apiCaller, route.Method, owned.path(route.Path), owned.body(&route), "Content-Type", "text/plain")
 		}
 	}
 	require.Greater(t, len(secrets), 30)

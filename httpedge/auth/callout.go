@@ -135,5 +135,5 @@ func shown(text string) error {
 	if text = strings.TrimSpace(text); text == "" || len(text) > 200 {
 		return refuse(failure.InvalidToken)
 	}
-	return failure.Verbatim(failurepb.Code_AUTH_REQUIRED, "%s", text)
+	return failure.Verbatim(failurepb.Code_AUTH_REQUIRED, text)
 }

@@ -50,7 +50,7 @@ func NewJWT(config JWTConfig, logger *slog.Logger, transport http.RoundTripper) 
 			logger.Warn("jwt secret is short: use at least 32 random bytes")
 		}
 	case len(config.PublicKeyPEM) > 0 && len(config.Secret) == 0 && config.JWKSURL == "":
-		key, err := parsePublicKey(config.PublicKeyPEM)
+		key, err := ParsePublicKey(config.PublicKeyPEM)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func NewJWT(config JWTConfig, logger *slog.Logger, transport http.RoundTripper) 
 	default:
 		return nil, errors.New("jwt needs exactly one of secret, public key and key set URL")
 	}
-	if err := fits(config.Algorithm, j.key); err != nil {
+	if err := Fits(config.Algorithm, j.key); err != nil {
 		return nil, err
 	}
 	return j, nil

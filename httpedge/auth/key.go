@@ -13,8 +13,8 @@ import (
 // minRSABits is the minimum size of an RSA key.
 const minRSABits = 2048
 
-// parsePublicKey parses a public key, or that of a certificate.
-func parsePublicKey(text []byte) (any, error) {
+// ParsePublicKey parses a public key, or that of a certificate.
+func ParsePublicKey(text []byte) (any, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
 		return nil, errors.New("public key is not in PEM form")
@@ -36,9 +36,9 @@ func parsePublicKey(text []byte) (any, error) {
 	return nil, fmt.Errorf("PEM block %q is not a public key", block.Type)
 }
 
-// fits returns why a key must not be used with an algorithm. It prevents using a public key as an HMAC secret, and the
+// Fits returns why a key must not be used with an algorithm. It prevents using a public key as an HMAC secret, and the
 // other way round.
-func fits(algorithm string, key any) error {
+func Fits(algorithm string, key any) error {
 	wrong := fmt.Errorf("%T cannot check %s", key, algorithm)
 	switch algorithm {
 	case "HS256", "HS384", "HS512":

@@ -263,7 +263,7 @@ func parseKeys(body []byte, algorithm string) (*keys, error) {
 			continue
 		}
 		var raw any
-		if err := jwk.Export(key, &raw); err != nil || fits(algorithm, raw) != nil {
+		if err := jwk.Export(key, &raw); err != nil || Fits(algorithm, raw) != nil {
 			continue
 		}
 		fetched.all = append(fetched.all, raw)

@@ -290,7 +290,7 @@ func FuzzParseKeys(f *testing.F) {
 				continue
 			}
 			for _, key := range set.all {
-				require.NoError(t, fits(algorithm, key))
+				require.NoError(t, Fits(algorithm, key))
 			}
 		}
 	})

@@ -25,6 +25,7 @@ import (
 	"parley/actors/core/catalog"
 	"parley/actors/core/collection/collectiontest"
 	"parley/actors/core/definition"
+	"parley/actors/core/failure"
 	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/httpedge"
@@ -55,7 +56,7 @@ type makers struct {
 func byProject(request endpoint.Request) (endpoint.Caller, *machine.Failure) {
 	project, ok := strings.CutPrefix(request.Header("Authorization"), "Bearer ")
 	if !ok {
-		return endpoint.Caller{}, machine.Fail(failurepb.Code_AUTH_REQUIRED, "Missing API token")
+		return endpoint.Caller{}, failure.Verbatim(failurepb.Code_AUTH_REQUIRED, "Missing API token")
 	}
 	tier := "ENTERPRISE"
 	if project == "small" {
@@ -119,7 +120,7 @@ func serveMakers(t *testing.T) *makers {
 			Error string `json:"error"`
 			Code  string `json:"code"`
 		}{},
-	}, surface.Rows))
+	}, surface.Routes))
 	require.NoError(t, err)
 	k.routes, err = legacy.NewRouter(document)
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 
 	"parley/actors/core/catalog"
 	"parley/actors/core/definition"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -172,7 +172,7 @@ func TestConnectedAgentKeepsItsSecrets(t *testing.T) {
 
 	k.sealer.Locked = true
 	k.refused("POST /agents", `{"name":"n","config":{"kind":"external","connection":{"protocol":"a2a","url":"https://b.test","apiKey":"k"}}}`,
-		503, "secrets_unavailable", "nothing to encrypt secrets with is configured")
+		503, "secrets_unavailable", "nothing to encrypt secrets with is configured: set PROVIDER_ENCRYPTION_SECRET, alike on all nodes")
 	k.agentNamed("Without", `{"kind":"external","connection":{"protocol":"a2a","url":"https://b.test"}}`)
 }
 
@@ -259,7 +259,7 @@ func TestWritesMeet(t *testing.T) {
 			return nil
 		}
 		meet--
-		return machine.Fail(failurepb.Code_CONFLICT, "somebody else")
+		return failure.Verbatim(failurepb.Code_CONFLICT, "somebody else")
 	}
 	meet = 4
 	require.Equal(t, "New", k.done("PATCH /agents/"+key, `{"name":"New"}`, "agent")["name"])

@@ -1,47 +1,58 @@
 package clientapi
 
 import (
-	"context"
+	"slices"
 
-	"parley/actors/core/catalog"
-	"parley/actors/core/entity"
-	"parley/actors/core/feature"
 	"parley/actors/core/identity"
+	"parley/httpedge/clientapi/a2a"
+	"parley/httpedge/clientapi/agents"
+	"parley/httpedge/clientapi/analytics"
+	"parley/httpedge/clientapi/console"
+	"parley/httpedge/clientapi/handler"
+	"parley/httpedge/clientapi/webhooks"
 	"parley/httpedge/endpoint"
-	"parley/httpedge/sse"
-	"parley/proto/agentpb"
+	"parley/proto/directorypb"
 )
 
-// Parts is what the API needs of the rest of the node.
-type Parts struct {
-	Runtime  endpoint.Runtime
-	Entities entity.Client // everything that lives in shards: commands and reads by their messages
-	Agents   endpoint.Agents
-	Accounts *identity.Accounts
-	Catalog  *catalog.Catalog
-	Sealer   endpoint.Sealer
-	Files    endpoint.Files
-	IDs      endpoint.IDs
-	Hub      *sse.Hub // carries the streams
-	// Authorizer permits budgets to be raised and actions to be resolved, as on the conversation server. Nil = whoever may see a
-	// session may.
-	Authorizer endpoint.Authorizer
-	// Features is what the nodes of the cluster have in common; nil = all that this release has.
-	Features *feature.Gate
-	// Gateway is the OpenAI-compatible gateway, for the document only.
-	Gateway endpoint.Surface
-	// CheckCallback says whether callbacks may go to a URL: to an address that is not this server's own network, or that its
-	// operator allows. What it returns is an error of the caller's. nil = they may go anywhere.
-	CheckCallback func(ctx context.Context, url string) error
-	// CheckTools says the same of function tools that a request brings along.
-	CheckTools func([]*agentpb.Tool) error
-}
+// Config is the settings of the Client API.
+type Config = handler.Config
 
-// API is the handlers of the Client API. It holds no state of its own.
-type API struct {
-	config Config
-	Parts
-}
+// DefaultConfig returns the settings in force unless configured otherwise.
+func DefaultConfig() Config { return handler.DefaultConfig() }
+
+// Parts is what the API needs of the rest of the node.
+type Parts = handler.Parts
+
+// API puts the routes of all resources together. It holds no state of its own.
+type API struct{ shared *handler.API }
 
 // New returns the API. The configuration must be valid.
-func New(config Config, parts Parts) *API { return &API{config: config, Parts: parts} }
+func New(config Config, parts Parts) *API { return &API{handler.New(config, parts)} }
+
+// Surface returns the routes of the Client API with its way of wording errors.
+func (a *API) Surface() endpoint.Surface {
+	return endpoint.Surface{
+		Name: "client", Routes: a.routes(), Refusals: handler.Refusals(), Wording: handler.Wording(), AppendProblem: handler.AppendProblem,
+		Headers: endpoint.SecurityHeaders(),
+	}
+}
+
+// Dashboard returns the overview of signed-in users (login.Sessions.ProtectProject makes it theirs).
+func (a *API) Dashboard() endpoint.Surface {
+	return endpoint.Surface{
+		Name: "dashboard-overview", Routes: analytics.DashboardRoutes(a.shared),
+		Refusals: handler.Refusals(), Wording: handler.Wording(), AppendProblem: handler.AppendProblem,
+	}
+}
+
+// Console returns the same resources for signed-in users, and the routes that only pages have (login.Sessions.ProtectProject makes them theirs): the same handlers, answers
+// and errors. Of A2A it has the cards only: programs call the rest.
+func (a *API) Console() endpoint.Surface {
+	surface := a.Surface()
+	surface.Name = "console"
+	side := webhooks.Sessions{Projects: func(tenantID string) ([]*directorypb.Project, error) {
+		return a.shared.Accounts.ListProjects(identity.Operator(), tenantID)
+	}}
+	surface.Routes = slices.Concat(a.resources(side), console.Routes(a.shared, side.Reach), agents.ConsoleRoutes(a.shared), a2a.ConsoleRoutes(a.shared))
+	return surface
+}

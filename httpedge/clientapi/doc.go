@@ -1,13 +1,17 @@
 // Package clientapi is the Client API (document 1, with document 3 beside it): what an integration needs to run agents for its
 // users. Callers present an API token; what it lets them do is decided by package access before a handler runs.
 //
+// Every resource is a package of its own with a function Routes; this one puts them together and describes them. What resources
+// share is in packages handler and render, and resources do not import each other, so that each is read and added by itself. Tests
+// ask the whole surface over HTTP and are here; those of a single function are beside it.
+//
 // A session is a conversation as this surface shows it: same actor, same log, same lease as on the conversation server. Agents,
 // models, users and tokens are records of the directory.
 //
 // # Sessions, responses, runs
 //
 // What is not the caller's is not there: 404, never 403. A request that makes something mints its ids, and the ids of its
-// commands, from its Idempotency-Key where it has one (mint, commandID): given again after a crash it makes the same things
+// commands, from its Idempotency-Key where it has one (handler.API.Mint and Command): given again after a crash it makes the same things
 // under the same ids, and the rules answer with the first outcome.
 //
 // A response runs exactly the version that it names: the published one is looked up once, at the edge. The turn is waited for

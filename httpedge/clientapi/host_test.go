@@ -40,9 +40,9 @@ type host struct {
 	turns    []conversation.StartTurn
 	commands []*conversationpb.Command
 	runs     map[string]*runpb.Reply
-	stepping bool
 	places   int // of runs; one without is queued
 	changed  chan struct{}
+	between  func(*conversationpb.Command) // comes before a command, after what its sender had read; nil = nothing does
 }
 
 type settled struct {
@@ -61,6 +61,12 @@ func newHost(ctx context.Context, ids endpoint.IDs, files endpoint.Files) *host 
 func (h *host) Ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	if encoded, err := proto.Marshal(command); err != nil || bytes.Contains(encoded, []byte(modelSecret)) {
 		return nil, fmt.Errorf("%T carries the API key of a model: %w", command.GetBody(), err)
+	}
+	h.mu.Lock()
+	between := h.between
+	h.mu.Unlock()
+	if between != nil {
+		between(command)
 	}
 	h.mu.Lock()
 	h.commands = append(h.commands, proto.CloneOf(command))
@@ -90,10 +96,7 @@ func (h *host) doLocked(command *conversationpb.Command) (*conversationpb.Reply,
 	if talk == nil {
 		talk = machinetest.NewEntity(conversation.New(conversation.DefaultLimits()))
 	}
-	if !h.stepping {
-		h.now = h.now.Add(time.Second)
-	}
-	h.stepping = strings.Contains(command.GetCommandId(), "/before ") // what follows is part of it, see turns.Asker.Stepwise
+	h.now = h.now.Add(time.Second)
 	decision, refused, err := talk.Do(command, machine.Env{Now: h.now, Node: "n1", Epoch: 1, NewID: h.ids.NewID})
 	if err != nil {
 		panic(err)
@@ -295,10 +298,13 @@ func (h *host) Messages(_ context.Context, query *nodepb.MessagesQuery) (*nodepb
 	}
 	page, limit := &nodepb.MessagesReply{State: state}, int(query.GetLimit())
 	first, last := max(0, len(messages)-limit), len(messages)
+	if offset := int(query.GetOffset()); offset >= 0 && !query.GetDescending() && query.GetBefore()+query.GetAfter() == "" {
+		first, last = min(offset, len(messages)), min(offset+limit, len(messages))
+	}
 	if cursor := query.Before + query.After; cursor != "" {
 		at := slices.IndexFunc(messages, func(m *conversationpb.Message) bool { return m.GetId() == cursor })
 		if at < 0 {
-			return nil, machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
+			return nil, failure.Verbatim(failurepb.Code_NOT_FOUND, "message not found")
 		}
 		first, last = max(0, at-limit), at
 		if query.After != "" {
@@ -421,7 +427,7 @@ func (h *host) runLocked(command *runpb.Command) (*runpb.Reply, *machine.Failure
 	}
 	reply := h.runs[id]
 	if reply == nil {
-		return nil, machine.Fail(failurepb.Code_RUN_NOT_FOUND, "run not found")
+		return nil, failure.Verbatim(failurepb.Code_RUN_NOT_FOUND, "run not found")
 	}
 	run := reply.GetRun()
 	if command.GetCancel() != nil && !run.Over() {
@@ -438,7 +444,7 @@ func (h *host) runLocked(command *runpb.Command) (*runpb.Reply, *machine.Failure
 func (h *host) admitLocked(command *runpb.Command, create *runpb.Create) *machine.Failure {
 	id, talk := command.GetRunId(), create.GetConversationId()
 	if create.GetOrder().GetContent() == "too much" {
-		return machine.Fail(failurepb.Code_QUOTA_REACHED, "the queue of the project is full")
+		return failure.Verbatim(failurepb.Code_QUOTA_REACHED, "the queue of the project is full")
 	}
 	hold := &conversationpb.Command{
 		Opening:        create.GetOpening(),

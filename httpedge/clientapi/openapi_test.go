@@ -13,17 +13,17 @@ import (
 // TestOneDocument: the document holds every route of the surface and the gateway's, each operation under a name of its own.
 func TestOneDocument(t *testing.T) {
 	models := gateway.New(gateway.DefaultConfig(), nil, nil).Surface()
-	rows := clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Surface().Rows
-	document, err := openapi3.NewLoader().LoadFromData(clientapi.Document(clientapi.DefaultConfig(), rows, models))
+	routes := clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Surface().Routes
+	document, err := openapi3.NewLoader().LoadFromData(clientapi.Document(clientapi.DefaultConfig(), routes, models))
 	require.NoError(t, err)
 	require.NoError(t, document.Validate(t.Context()))
 	named := map[string]bool{}
-	for _, row := range append(rows, models.Rows...) {
-		if row.Hidden {
+	for _, route := range append(routes, models.Routes...) {
+		if route.Hidden {
 			continue
 		}
-		operation := document.Paths.Find(row.Path).GetOperation(row.Method)
-		require.NotNil(t, operation, "%s %s", row.Method, row.Path)
+		operation := document.Paths.Find(route.Path).GetOperation(route.Method)
+		require.NotNil(t, operation, "%s %s", route.Method, route.Path)
 		require.False(t, named[operation.OperationID], "two operations are called %s", operation.OperationID)
 		named[operation.OperationID] = true
 	}

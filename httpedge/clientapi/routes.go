@@ -3,26 +3,45 @@ package clientapi
 import (
 	"slices"
 
+	"parley/httpedge/clientapi/a2a"
+	"parley/httpedge/clientapi/agents"
+	"parley/httpedge/clientapi/analytics"
+	"parley/httpedge/clientapi/auditlog"
+	"parley/httpedge/clientapi/console"
+	"parley/httpedge/clientapi/decisions"
+	"parley/httpedge/clientapi/license"
+	"parley/httpedge/clientapi/members"
+	"parley/httpedge/clientapi/models"
+	"parley/httpedge/clientapi/responses"
+	"parley/httpedge/clientapi/runs"
+	"parley/httpedge/clientapi/sessions"
+	"parley/httpedge/clientapi/users"
+	"parley/httpedge/clientapi/webhooks"
 	"parley/httpedge/endpoint"
 )
 
-// Surface returns the routes of the Client API with its way of wording errors.
-func (a *API) Surface() endpoint.Surface {
-	return endpoint.Surface{
-		Name: "client", Rows: a.rows(), Refusals: refusals(), Wording: wording(), AppendProblem: appendProblem,
-		Headers: endpoint.SecurityHeaders(),
-	}
+// routes is the map of this surface: its resources for API tokens, agents as other programs call them, and the description.
+func (a *API) routes() []endpoint.Route {
+	routes := slices.Concat(a2a.Routes(a.shared), a.resources(webhooks.Tokens{}))
+	return append(routes, a.documentRoutes(routes)...)
 }
 
-// rows is the map of this surface; each part of it is in the file of its subject.
-func (a *API) rows() []endpoint.Row {
-	rows := slices.Concat(
-		a.agentRows(),
-		a.modelRows(),
-		a.responseRows(),
-		a.sessionRows(),
-		a.runRows(),
-		a.userRows(),
+// resources is a line for each resource. They are mounted twice, for API tokens and for the console, which differ in the webhook
+// endpoints that are within reach.
+func (a *API) resources(side webhooks.Side) []endpoint.Route {
+	return slices.Concat(
+		agents.Routes(a.shared),
+		models.Routes(a.shared),
+		analytics.Routes(a.shared),
+		responses.Routes(a.shared),
+		sessions.Routes(a.shared),
+		runs.Routes(a.shared),
+		console.LiveRoutes(a.shared),
+		users.Routes(a.shared),
+		members.Routes(members.Parts{Accounts: a.shared.Accounts, InviteLink: a.shared.InviteLink}, members.OfTokens()),
+		webhooks.Routes(webhooks.Parts{Webhooks: a.shared.Webhooks, Permissions: a.shared.Permissions, Side: side}),
+		decisions.Routes(a.shared),
+		license.Routes(license.Parts{Accounts: a.shared.Accounts}),
+		auditlog.Routes(auditlog.Parts{Entities: a.shared.Entities, Chain: a.shared.AuditChain}),
 	)
-	return append(rows, a.documentRows(rows)...)
 }

@@ -31,7 +31,7 @@ import (
 	"parley/actors/core/access"
 	"parley/actors/core/catalog"
 	"parley/actors/core/collection/collectiontest"
-	"parley/actors/core/feature"
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge"
 	"parley/httpedge/clientapi"
@@ -57,6 +57,7 @@ type sessionKit struct {
 	client  *http.Client
 	saved   [][2]string // name and id, in the order of saving
 	hooks   *strictHooks
+	most    atomic.Int64 // how many requests are let pass, 0 = all
 }
 
 // strictHooks permits everything until it is told otherwise.
@@ -65,7 +66,7 @@ type strictHooks struct{ strict atomic.Bool }
 // AuthorizeBudget implements endpoint.Authorizer.
 func (s *strictHooks) AuthorizeBudget(_ context.Context, raise *endpoint.BudgetRaise) error {
 	if s.strict.Load() {
-		return machine.Fail(failurepb.Code_BUDGET_FORBIDDEN, "no more than %d", raise.From.GetMaxCostNanoUsd())
+		return failure.Verbatim(failurepb.Code_BUDGET_FORBIDDEN, fmt.Sprintf("no more than %d", raise.From.GetMaxCostNanoUsd()))
 	}
 	return nil
 }
@@ -73,7 +74,7 @@ func (s *strictHooks) AuthorizeBudget(_ context.Context, raise *endpoint.BudgetR
 // AuthorizeResolve implements endpoint.Authorizer.
 func (s *strictHooks) AuthorizeResolve(_ context.Context, decision *endpoint.ActionDecision) error {
 	if s.strict.Load() {
-		return machine.Fail(failurepb.Code_ACTION_FORBIDDEN, "not by %s", decision.OwnerID)
+		return failure.Verbatim(failurepb.Code_ACTION_FORBIDDEN, fmt.Sprintf("not by %s", decision.OwnerID))
 	}
 	return nil
 }
@@ -83,7 +84,7 @@ func (s *strictHooks) AuthorizeResolve(_ context.Context, decision *endpoint.Act
 func byName(request endpoint.Request) (endpoint.Caller, *machine.Failure) {
 	user, ok := strings.CutPrefix(request.Header("Authorization"), "Bearer ")
 	if !ok || user == "" {
-		return endpoint.Caller{}, machine.Fail(failurepb.Code_AUTH_REQUIRED, "Missing API token")
+		return endpoint.Caller{}, failure.Verbatim(failurepb.Code_AUTH_REQUIRED, "Missing API token")
 	}
 	user, project, other := strings.Cut(user, "@")
 	if !other {
@@ -105,7 +106,7 @@ func priced(agent *agentpb.Agent) *agentpb.Agent {
 
 func sessionAgents() endpointtest.Agents {
 	return endpointtest.Agents{
-		priced(&agentpb.Agent{Id: "helper", Name: "Helper", ProjectId: "p", RunningVersion: 3, Background: true, Capabilities: &agentpb.Capabilities{
+		priced(&agentpb.Agent{Id: "helper", Name: "Helper", ProjectId: "p", RunningVersion: 3, Background: true, Exposed: true, Capabilities: &agentpb.Capabilities{
 			Attachments: &agentpb.Attachments{Enabled: true, MaxFiles: 2, MaxFileSize: 64, AllowedMimeTypes: []string{"text/*"}},
 		}}),
 		priced(&agentpb.Agent{Id: "plain", Name: "Plain"}),
@@ -113,14 +114,19 @@ func sessionAgents() endpointtest.Agents {
 			Id: "bound", Name: "Bound", Background: true, BudgetBinds: true,
 			DefaultBudget: &agentpb.Budget{MaxCostNanoUsd: 1_000_000_000, OnReach: "pause"},
 		}),
-		priced(&agentpb.Agent{Id: "metered", Name: "Metered", DefaultBudget: &agentpb.Budget{MaxCostNanoUsd: 500_000_000, OnReach: "stop"}}),
+		priced(&agentpb.Agent{Id: "metered", Name: "Metered", Exposed: true, DefaultBudget: &agentpb.Budget{MaxCostNanoUsd: 500_000_000, OnReach: "stop"}}),
 		{Id: "unpriced", Name: "Unpriced", Model: &agentpb.Model{Key: "free"}},
 		priced(&agentpb.Agent{Id: "titled", Name: "Titled", Experience: &agentpb.Experience{Titles: true}}),
 		{Id: "asleep", Name: "Asleep", Status: "inactive"},
 	}
 }
 
-func serveSessions(t *testing.T, gate ...*feature.Gate) *sessionKit {
+func serveSessions(t *testing.T) *sessionKit {
+	t.Helper()
+	return serveSessionsWith(t, clientapi.DefaultConfig())
+}
+
+func serveSessionsWith(t *testing.T, config clientapi.Config) *sessionKit {
 	t.Helper()
 	ids, files := &endpointtest.IDs{}, &endpointtest.Files{}
 	k := &sessionKit{
@@ -128,26 +134,27 @@ func serveSessions(t *testing.T, gate ...*feature.Gate) *sessionKit {
 		client: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}, hooks: &strictHooks{},
 	}
 	k.record(catalog.Agents, catalog.Key("p", "sketch"), &directorypb.Agent{Key: "sketch", Status: "draft"})
+	k.record(catalog.Agents, catalog.Key("p", "napping"), &directorypb.Agent{
+		Key: "napping", Status: "inactive", Metadata: []byte(`{"a2a":{"enabled":true,"accessMode":"token"}}`),
+	})
 	k.record(catalog.AgentVersions, catalog.VersionKey(catalog.Key("p", "helper"), 2), &directorypb.AgentVersion{Version: 2})
 	log := slog.New(slog.DiscardHandler)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	server, err := httpedge.New(httpedge.DefaultConfig(), httpedge.Parts{
 		Listener: listener, Node: "n1", Authenticator: endpointtest.Authenticate(byName), Logger: log,
-		Limiter: hitRecorder{}, Idempotency: sameSeed{},
+		Limiter: hitRecorder{&k.most}, Idempotency: sameSeed{},
 	})
 	require.NoError(t, err)
 	hub, err := sse.New(sse.DefaultConfig(), convapi.NewUpstream(k.host, k.host.entities()), log, nil)
 	require.NoError(t, err)
 	require.NoError(t, hub.Start())
-	config := clientapi.DefaultConfig()
 	config.CancelWait = 200 * time.Millisecond
 	api := clientapi.New(config, clientapi.Parts{
 		Runtime: k.host, Entities: k.host.entities(), Agents: sessionAgents(),
 		Catalog: catalogIn(k.records, k.sealer, catalog.Env{}),
 		Sealer:  k.sealer, Files: files, IDs: ids, Hub: hub, Authorizer: k.hooks,
 		CheckCallback: endpointtest.CheckCallback,
-		Features:      append(gate, nil)[0],
 	})
 	require.NoError(t, server.Mount(config.BasePath, api.Surface()))
 	require.NoError(t, server.Start())
@@ -245,17 +252,17 @@ func (k *sessionKit) decode(raw []byte) (object map[string]any) {
 	return object
 }
 
-// hits are the rows that the tests have asked for; TestMain compares them with the rows of sessions, responses and runs.
+// hits are the routes that the tests have asked for; TestMain compares them with the routes of sessions, responses and runs.
 var hits sync.Map
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == "" {
-		for _, row := range clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Surface().Rows {
-			_, hit := hits.Load(row.Method + " " + row.Path)
-			if !hit && slices.Contains([]string{"Sessions", "Session files", "Responses", "Runs"}, row.Tag) {
-				fmt.Fprintf(os.Stderr, "no test asks for %s %s\n", row.Method, row.Path)
+		for _, route := range clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Surface().Routes {
+			_, hit := hits.Load(route.Method + " " + route.Path)
+			if !hit && slices.Contains([]string{"A2A", "Sessions", "Session files", "Responses", "Runs"}, route.Tag) {
+				fmt.Fprintf(os.Stderr, "no test asks for %s %s\n", route.Method, route.Path)
 				code = 1
 			}
 		}
@@ -272,11 +279,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// hitRecorder is a Limiter that lets everybody pass and notes the rows.
-type hitRecorder struct{}
+// hitRecorder is a Limiter that notes the routes, and lets everybody pass or so many requests.
+type hitRecorder struct{ most *atomic.Int64 }
 
-func (hitRecorder) Allow(_ endpoint.Caller, _ endpoint.Request, row *endpoint.Row) *machine.Failure {
-	hits.Store(row.Method+" "+row.Path, true)
+func (r hitRecorder) Allow(_ endpoint.Caller, _ endpoint.Request, route *endpoint.Route) *machine.Failure {
+	hits.Store(route.Method+" "+route.Path, true)
+	if r.most.Load() > 0 && r.most.Add(-1) == 0 {
+		r.most.Store(1) // none is left
+		return failure.New(failurepb.Code_RATE_LIMITED, failure.TooManyRequests).With("retryAfter", 7)
+	}
 	return nil
 }
 
@@ -296,19 +307,11 @@ func (sameSeed) Release(context.Context, *endpoint.KeptRequest) error { return n
 func (sameSeed) Keep(context.Context, *endpoint.KeptRequest, endpoint.KeptAnswer) error { return nil }
 
 // TestScripts runs the requests of testdata/sessions and compares what is answered. Run with -rewrite to take over what has
-// changed, and read the diff. Whether a command does all at once or step by step, as for nodes of the release before, makes no
-// difference to clients.
+// changed, and read the diff.
 func TestScripts(t *testing.T) {
-	for name, gate := range map[string]*feature.Gate{"whole": nil, "stepwise": feature.NewGate(feature.Base)} {
-		t.Run(name, func(t *testing.T) { runScripts(t, gate) })
-	}
-}
-
-func runScripts(t *testing.T, gate *feature.Gate) {
-	t.Helper()
 	datadriven.Walk(t, "testdata/sessions", func(t *testing.T, file string) {
 		t.Helper()
-		k := serveSessions(t, gate)
+		k := serveSessions(t)
 		datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
 			t.Helper()
 			k.t = t
@@ -317,8 +320,8 @@ func runScripts(t *testing.T, gate *feature.Gate) {
 	})
 }
 
-// now are times that no script decides.
-var now = regexp.MustCompile(`"created_at":\d+`)
+// now are times that no script decides: those of the rules are of 2023.
+var now = regexp.MustCompile(`("created_at":)\d+|("timestamp":)"202[4-9][^"]*"|("timestamp":)"20[3-9][^"]*"`)
 
 // step carries out one line: a request as a user ("ann\nPOST /x\n{body}"), or what happens behind the API.
 func (k *sessionKit) step(d *datadriven.TestData) string {
@@ -348,7 +351,7 @@ func (k *sessionKit) step(d *datadriven.TestData) string {
 	method, path, _ := strings.Cut(first, " ")
 	var header []string
 	for _, arg := range d.CmdArgs {
-		if arg.Key != "save" && arg.Key != "session" && arg.Key != "action" {
+		if arg.Key != "save" && arg.Key != "session" && arg.Key != "action" && arg.Key != "context" {
 			header = append(header, arg.Key, arg.Vals[0])
 		}
 	}
@@ -363,13 +366,18 @@ func (k *sessionKit) step(d *datadriven.TestData) string {
 			k.save(arg.Vals[0], k.decode(got.raw)["id"])
 		case "session":
 			k.save(arg.Vals[0], k.decode(got.raw)["session_id"])
+		case "context":
+			id := regexp.MustCompile(`"contextId":"(conv_[^"]*)"`).FindSubmatch(got.raw)
+			require.NotEmpty(k.t, id, "no context for %s: %s", arg.Vals[0], got.raw)
+			k.save(arg.Vals[0], string(id[1]))
 		case "action":
 			id := regexp.MustCompile(`"act_[^"]*"`).FindString(string(got.raw))
 			require.NotEmpty(k.t, id, "no action for %s", arg.Vals[0])
 			k.save(arg.Vals[0], strings.Trim(id, `"`))
 		}
 	}
-	text := now.ReplaceAllString(string(got.raw), `"created_at":now`)
+	text := strings.ReplaceAll(now.ReplaceAllString(string(got.raw), `$1$2${3}now`), k.url, "$url")
+	text = strings.ReplaceAll(text, strings.TrimSuffix(k.url, clientapi.DefaultConfig().BasePath), "$host")
 	for _, saved := range k.saved {
 		text = strings.ReplaceAll(text, saved[1], "$"+saved[0])
 	}

@@ -193,23 +193,23 @@ func TestForeignIDs(t *testing.T) {
 	run := k.decode(k.do("ann", "POST", "/agents/responses", `{"model":"helper","input":"ask me","background":true}`).raw)
 	fill := strings.NewReplacer("{id}", fmt.Sprint(run["session_id"]), "{runId}", fmt.Sprint(run["id"]), "{fileId}", "file_1", "{actionId}", "act_1")
 	asked := 0
-	for _, row := range clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Surface().Rows {
-		ours := strings.HasPrefix(row.Path, "/agents/sessions/{id}") || strings.HasPrefix(row.Path, "/agents/runs/{runId}")
+	for _, route := range clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Surface().Routes {
+		ours := strings.HasPrefix(route.Path, "/agents/sessions/{id}") || strings.HasPrefix(route.Path, "/agents/runs/{runId}")
 		if !ours {
 			continue
 		}
 		asked++
 		body := `{"budget":null,"resolution":{"type":"user_question","cancelled":true},"file":{"name":"a.txt","content":"aGk="}}`
-		if row.Method == "GET" {
+		if route.Method == "GET" {
 			body = ""
 		}
 		for _, user := range []string{"bob", "ann@q", "boss@q"} {
-			got := k.do(user, row.Method, fill.Replace(row.Path), body)
-			require.Equal(t, 404, got.status, "%s %s as %s: %s", row.Method, row.Path, user, got.raw)
+			got := k.do(user, route.Method, fill.Replace(route.Path), body)
+			require.Equal(t, 404, got.status, "%s %s as %s: %s", route.Method, route.Path, user, got.raw)
 			code := k.decode(got.raw)["code"]
 			require.True(t, code == "session_not_found" || code == "run_not_found", code)
 		}
-		require.Equal(t, 401, k.do("", row.Method, fill.Replace(row.Path), body).status)
+		require.Equal(t, 401, k.do("", route.Method, fill.Replace(route.Path), body).status)
 	}
 	require.Equal(t, 15, asked)
 }

@@ -25,6 +25,7 @@ import (
 	"parley/httpedge/clientapi"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
+	"parley/httpedge/permission"
 	"parley/httpedge/token"
 	"parley/proto/directorypb"
 )
@@ -34,11 +35,17 @@ type userKit struct {
 	t       *testing.T
 	url     string
 	records *collectiontest.Records
-	rows    []endpoint.Row
+	routes  []endpoint.Route
 	client  *http.Client
 }
 
 func serveUsers(t *testing.T) *userKit {
+	t.Helper()
+	return serveClient(t, nil)
+}
+
+// serveClient is serveUsers with more parts; nil = no more. The returned surfaces are mounted below their names.
+func serveClient(t *testing.T, more func(*userKit, *clientapi.Parts) map[string]endpoint.Surface) *userKit {
 	t.Helper()
 	p := &userKit{t: t, records: &collectiontest.Records{}, client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}}
 	for _, tenant := range []string{"default", "other"} {
@@ -56,12 +63,23 @@ func serveUsers(t *testing.T) *userKit {
 	require.NoError(t, err)
 	tokens := token.New(token.Config{}, p.records, log)
 	counter := token.NewCounter(p.records, log)
-	surface := clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{
-		Accounts: accountsIn(p.records), Catalog: catalogIn(p.records, &collectiontest.Sealer{}, catalog.Env{}),
-	}).Surface()
-	surface.Authenticator, surface.Permit = tokens, token.Permit(counter)
-	p.rows = surface.Rows
+	permissions, err := permission.New(permission.Config{}, nil, log, nil)
+	require.NoError(t, err)
+	parts := clientapi.Parts{
+		Accounts: accountsIn(p.records), Catalog: catalogIn(p.records, &collectiontest.Sealer{}, catalog.Env{}), Permissions: permissions,
+	}
+	var others map[string]endpoint.Surface
+	if more != nil {
+		others = more(p, &parts)
+	}
+	surface := clientapi.New(clientapi.DefaultConfig(), parts).Surface()
+	surface.Authenticator, surface.Permit = tokens, token.Permit(permissions, counter)
+	p.routes = surface.Routes
 	require.NoError(t, server.Mount("/api/client/v1", surface))
+	for prefix, other := range others {
+		other.Authenticator, other.Permit = tokens, surface.Permit
+		require.NoError(t, server.Mount(prefix, other))
+	}
 	tokens.Start()
 	counter.Start()
 	require.NoError(t, server.Start())
@@ -316,33 +334,33 @@ func TestPlanBoundsUsersAndTokens(t *testing.T) {
 // Each route wants a token, and the service that its path belongs to (document 3, 2.6), with a level that fits its method.
 func TestEveryRouteIsGuarded(t *testing.T) {
 	p := serveUsers(t)
-	for _, row := range p.rows {
-		if row.Hidden || row.Path == "/openapi.json" {
+	for _, route := range p.routes {
+		if route.Hidden || route.Path == "/openapi.json" {
 			continue
 		}
-		t.Run(row.Method+row.Path, func(t *testing.T) {
-			path := strings.NewReplacer("{", "", "}", "", ":*", "").Replace(row.Path)
-			status, headers, body := p.askHeaders("", row.Method, path, "")
+		t.Run(route.Method+route.Path, func(t *testing.T) {
+			path := strings.NewReplacer("{", "", "}", "", ":*", "").Replace(route.Path)
+			status, headers, body := p.askHeaders("", route.Method, path, "")
 			require.Equal(t, 401, status)
 			require.Equal(t, "Bearer", headers.Get("WWW-Authenticate"))
 			require.Equal(t, answer{
 				"error": "Unauthorized", "code": "unauthorized",
 				"message": "Missing or invalid Authorization header. Use: Bearer <token>",
 			}, body)
-			status, body = p.ask("service_"+strings.Repeat("0", 64), row.Method, path, "")
+			status, body = p.ask("service_"+strings.Repeat("0", 64), route.Method, path, "")
 			require.Equal(t, 401, status)
 			require.Equal(t, "Invalid API token", body["error"])
 
-			first, _, _ := strings.Cut(strings.TrimPrefix(row.Path, "/"), "/")
-			service := map[string]string{"agents": "agents", "models": "models", "responses": "models", "users": "members"}[first]
+			first, _, _ := strings.Cut(strings.TrimPrefix(route.Path, "/"), "/")
+			service := map[string]string{"a2a": "agents", "agents": "agents", "analytics": "models", "audit": "audit", "live": "agents", "permissions": "audit", "webhooks": "webhooks", "models": "models", "responses": "models", "users": "members", "members": "members", "projects": "projects", "license": "license"}[first]
 			level := "write"
 			switch {
-			case row.Method == http.MethodGet:
+			case route.Method == http.MethodGet:
 				level = "read"
-			case service == string(access.Members):
+			case service == string(access.Members), service == string(access.Webhooks), service == string(access.Licensing):
 				level = "admin"
 			}
-			require.Equal(t, service+":"+level, row.Access)
+			require.Equal(t, service+":"+level, route.Access)
 		})
 	}
 }

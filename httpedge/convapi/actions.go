@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
+	"parley/httpedge/convapi/body"
+	"parley/httpedge/convapi/frames"
 	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -18,15 +20,15 @@ type resolveActionIn struct {
 }
 
 // Validate implements endpoint.Validator.
-func (in *resolveActionIn) Validate() *machine.Failure {
+func (in *resolveActionIn) Validate() *failure.Failure {
 	if in.Resolution.resolve == nil {
-		return machine.Fail(failurepb.Code_VALIDATION, "resolution is required")
+		return failure.New(failurepb.Code_VALIDATION, failure.Required).In("resolution")
 	}
 	return nil
 }
 
 // resolveAction decides a pending action; the turn goes on once none is pending any more.
-func (a *API) resolveAction(ctx context.Context, in *resolveActionIn, stream endpoint.Stream) (*resumedTurn, error) {
+func (a *API) resolveAction(ctx context.Context, in *resolveActionIn, stream endpoint.Stream) (*body.ResumedTurn, error) {
 	state, err := a.readable(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -47,14 +49,14 @@ func (a *API) resolveAction(ctx context.Context, in *resolveActionIn, stream end
 	if !in.Stream {
 		return a.askResumed(ctx, command)
 	}
-	return nil, a.streamTurn(ctx, in.ID, stream, func() (*messageView, uint64, error) {
+	return nil, a.streamTurn(ctx, in.ID, stream, func() (*frames.MessageView, uint64, error) {
 		reply, err := a.ask(ctx, command)
 		if err != nil {
 			return nil, 0, err
 		}
-		view := newMessageView(in.ID, reply.GetAccepted())
-		view.resume(state)
-		view.resolve(resolve, action, reply.GetTurn())
+		view := frames.NewMessageView(in.ID, reply.GetAccepted())
+		view.Resume(state)
+		view.Resolve(resolve, action, reply.GetTurn())
 		// Follow from the event that closes the action, whatever the turn does afterwards.
 		return view, state.GetLastSeq(), nil
 	})

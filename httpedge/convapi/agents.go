@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"parley/actors/core/failure"
 	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
 )
@@ -96,7 +97,7 @@ type getAgentIn struct {
 func (a *API) getAgent(ctx context.Context, in *getAgentIn) (*agentRecord, error) {
 	agent, ok := a.agents.Agent(endpoint.CallerFrom(ctx).ProjectID, in.ID)
 	if !ok {
-		return nil, notFound("agent")
+		return nil, notFound(failure.AgentNotFound)
 	}
 	return a.recordOf(agent), nil
 }

@@ -5,8 +5,7 @@ import (
 	"time"
 
 	"parley/actors/core/entity"
-	"parley/actors/core/feature"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/export"
 	"parley/httpedge/filing"
@@ -32,8 +31,8 @@ type Parts struct {
 	Authorizer endpoint.Authorizer
 	// CheckCallback returns an error for the caller when callbacks may not go to a URL. nil = any URL is allowed.
 	CheckCallback func(ctx context.Context, url string) error
-	// Features is the cluster's feature level. nil = all features of this release.
-	Features *feature.Gate
+	// CanQueue says whether every node of the cluster knows of queued messages. nil = they do.
+	CanQueue func() bool
 }
 
 // API is the handlers of the conversation server. It holds no state of its own.
@@ -52,16 +51,18 @@ type API struct {
 	files         endpoint.Files
 	filer         filing.Filer
 	pdf           export.Printer
+	canQueue      func() bool
 }
 
 // New returns the API. The configuration must be valid.
 func New(config Config, parts Parts) *API {
-	asker := turns.Asker{Runtime: parts.Runtime, Entities: parts.Entities, Features: parts.Features}
+	asker := turns.Asker{Runtime: parts.Runtime, Entities: parts.Entities}
 	return &API{
 		config: config,
 		asker:  asker, agents: parts.Agents, ids: parts.IDs, hub: parts.Hub,
 		authorizer: parts.Authorizer, checkCallback: parts.CheckCallback, entities: parts.Entities,
 		files: parts.Files, filer: filing.Filer{Asker: asker, Files: parts.Files, IDs: parts.IDs, MaxBytes: config.FileBytes}, pdf: parts.PDF,
+		canQueue: parts.CanQueue,
 	}
 }
 
@@ -87,7 +88,7 @@ func callerOf(ctx context.Context) *conversationpb.Caller {
 // ask sends a command, once.
 func (a *API) ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	if !plausible(command.GetConversationId()) {
-		return nil, notFound("conversation")
+		return nil, notFound(failure.ConversationNotFound)
 	}
 	return a.asker.Ask(ctx, command)
 }
@@ -95,7 +96,7 @@ func (a *API) ask(ctx context.Context, command *conversationpb.Command) (*conver
 // askUntilSettled is ask for a caller who waits for a turn. It retries when the owner moves meanwhile.
 func (a *API) askUntilSettled(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	if !plausible(command.GetConversationId()) {
-		return nil, notFound("conversation")
+		return nil, notFound(failure.ConversationNotFound)
 	}
 	return a.asker.AskUntilSettled(ctx, command)
 }
@@ -109,7 +110,7 @@ func (a *API) state(ctx context.Context, id string) (*conversationpb.State, erro
 // readable returns a conversation's head if the caller may see it.
 func (a *API) readable(ctx context.Context, id string) (*conversationpb.State, error) {
 	if !plausible(id) {
-		return nil, notFound("conversation")
+		return nil, notFound(failure.ConversationNotFound)
 	}
 	state, err := a.state(ctx, id)
 	if err != nil {
@@ -124,23 +125,23 @@ func access(ctx context.Context, state *conversationpb.State) error {
 	case conversationpb.AccessGranted:
 		return nil
 	case conversationpb.AccessDenied:
-		return machine.Fail(failurepb.Code_FORBIDDEN, "Access denied")
+		return failure.New(failurepb.Code_FORBIDDEN, failure.AccessDenied)
 	default:
-		return notFound("conversation")
+		return notFound(failure.ConversationNotFound)
 	}
 }
 
-// agentOf returns the definition of a conversation's agent, nil when it was deleted.
+// agentOf returns what the rules read of a conversation's agent, nil when it was deleted.
 func (a *API) agentOf(state *conversationpb.State) *agentpb.Agent {
 	found, ok := a.agents.Agent(state.GetProjectId(), state.GetAgentId())
 	if !ok {
 		return nil
 	}
-	return found
+	return found.Rules()
 }
 
 func plausible(id string) bool { return turns.Plausible(id) }
 
-func notFound(what string) *machine.Failure {
-	return machine.Fail(failurepb.Code_NOT_FOUND, "%s not found", what)
+func notFound(reason failure.Reason) *failure.Failure {
+	return failure.New(failurepb.Code_NOT_FOUND, reason)
 }

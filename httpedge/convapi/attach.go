@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/httpedge/filing"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -27,7 +27,7 @@ func (a *API) attach(
 		return nil, nil, nil
 	}
 	if agent != nil && !agent.GetCapabilities().GetAttachments().GetEnabled() {
-		return nil, nil, machine.Fail(failurepb.Code_ATTACHMENTS_DISABLED, "the agent does not take files")
+		return nil, nil, failure.New(failurepb.Code_ATTACHMENTS_DISABLED, failure.FilesDisabled)
 	}
 	if files.stored == nil {
 		if files.stored, err = a.storeInline(ctx, state.GetId(), state, agent, files.inline); err != nil {

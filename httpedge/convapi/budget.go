@@ -3,6 +3,7 @@ package convapi
 import (
 	"context"
 
+	"parley/httpedge/convapi/body"
 	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -24,8 +25,8 @@ func (a *API) mayBudget(
 
 // mayChangeBudget asks the Authorizer to permit a change that lets the conversation cost more: a higher budget, or its removal.
 // A budget for a conversation without one only limits it and needs no permission.
-func (a *API) mayChangeBudget(ctx context.Context, state *conversationpb.State, change budgetInput) error {
-	from, to := state.GetBudget(), change.budget
+func (a *API) mayChangeBudget(ctx context.Context, state *conversationpb.State, change body.BudgetInput) error {
+	from, to := state.GetBudget(), change.Budget
 	if a.authorizer == nil || !change.Set || from == nil || to != nil && to.GetMaxCostNanoUsd() <= from.GetMaxCostNanoUsd() {
 		return nil
 	}

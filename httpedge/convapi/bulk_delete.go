@@ -7,7 +7,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
+	"parley/httpedge/convapi/body"
 	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -38,11 +39,11 @@ type bulkDeleteResult struct {
 
 func (a *API) bulkDeleteConversations(ctx context.Context, in *bulkDeleteIn) (*bulkDeleteOut, error) {
 	if slices.Contains(in.IDs, "") { // null in the list decodes to the same
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "ids must hold conversation ids: one of them is null or empty")
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.BulkIDMissing).In("ids")
 	}
 	ids := unique(in.IDs)
 	if len(ids) == 0 || len(ids) > a.config.MaxBulkDelete {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "ids must hold 1 to %d conversation ids", a.config.MaxBulkDelete)
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.BulkIDsCount).In("ids").Param("most", a.config.MaxBulkDelete)
 	}
 	out := &bulkDeleteOut{Results: make([]bulkDeleteResult, len(ids))}
 	var group errgroup.Group
@@ -69,7 +70,7 @@ func (a *API) deleteIdle(ctx context.Context, id string) error {
 		return err
 	}
 	if !a.mayBulkDelete(state) {
-		return machine.Fail(failurepb.Code_ACTION_DISABLED, "the agent does not allow bulk delete")
+		return failure.New(failurepb.Code_ACTION_DISABLED, failure.BulkDeleteDisabled)
 	}
 	command := a.command(ctx, id)
 	command.Body = &conversationpb.Command_Delete{Delete: &conversationpb.Delete{OnlyIdle: true}}
@@ -79,20 +80,20 @@ func (a *API) deleteIdle(ctx context.Context, id string) error {
 
 // bulkResult converts an outcome. A conversation of another user is reported as missing.
 func bulkResult(id string, err error) bulkDeleteResult {
-	var failure *machine.Failure
+	var refused *failure.Failure
 	switch {
 	case err == nil:
 		return bulkDeleteResult{ID: id, Status: bulkDeleted}
-	case !errors.As(err, &failure):
+	case !errors.As(err, &refused):
 		return bulkDeleteResult{ID: id, Status: bulkError, Message: "could not be deleted now, try again"}
 	}
-	switch failure.Code {
+	switch refused.Code {
 	case failurepb.Code_NOT_FOUND, failurepb.Code_FORBIDDEN:
 		return bulkDeleteResult{ID: id, Status: bulkNotFound}
 	case failurepb.Code_CONVERSATION_BUSY:
-		return bulkDeleteResult{ID: id, Status: bulkBusy, Message: wording().Text(failure)}
+		return bulkDeleteResult{ID: id, Status: bulkBusy, Message: body.Wording().Text(refused)}
 	default:
-		return bulkDeleteResult{ID: id, Status: bulkError, Message: wording().Text(failure)}
+		return bulkDeleteResult{ID: id, Status: bulkError, Message: body.Wording().Text(refused)}
 	}
 }
 

@@ -3,6 +3,9 @@ package convapi
 import (
 	"context"
 
+	"parley/actors/core/failure"
+	"parley/httpedge/convapi/body"
+	"parley/httpedge/convapi/frames"
 	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
 )
@@ -13,7 +16,7 @@ type continueTurnIn struct {
 }
 
 // continueTurn continues a turn that the budget cut short.
-func (a *API) continueTurn(ctx context.Context, in *continueTurnIn, stream endpoint.Stream) (*resumedTurn, error) {
+func (a *API) continueTurn(ctx context.Context, in *continueTurnIn, stream endpoint.Stream) (*body.ResumedTurn, error) {
 	state, err := a.readable(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -25,33 +28,33 @@ func (a *API) continueTurn(ctx context.Context, in *continueTurnIn, stream endpo
 	if !in.Stream {
 		return a.askResumed(ctx, command)
 	}
-	return nil, a.streamTurn(ctx, in.ID, stream, func() (*messageView, uint64, error) {
+	return nil, a.streamTurn(ctx, in.ID, stream, func() (*frames.MessageView, uint64, error) {
 		reply, err := a.ask(ctx, command)
 		if err != nil {
 			return nil, 0, err
 		}
-		view := newMessageView(in.ID, reply.GetAccepted())
-		view.resume(state)
+		view := frames.NewMessageView(in.ID, reply.GetAccepted())
+		view.Resume(state)
 		return view, state.GetLastSeq(), nil
 	})
 }
 
 // askResumed sends a command that resumes a turn and waits for the turn, at most for ResolveWait. A turn that takes
 // longer continues, and the reply says that it is still running.
-func (a *API) askResumed(ctx context.Context, command *conversationpb.Command) (*resumedTurn, error) {
+func (a *API) askResumed(ctx context.Context, command *conversationpb.Command) (*body.ResumedTurn, error) {
 	if !plausible(command.GetConversationId()) {
-		return nil, notFound("conversation")
+		return nil, notFound(failure.ConversationNotFound)
 	}
 	reply, err := a.asker.AskResumed(ctx, command, a.config.ResolveWait)
 	if err != nil {
 		return nil, err
 	}
 	if begun := reply.GetAccepted(); begun != nil {
-		return &resumedTurn{running: begun, conversationID: command.GetConversationId()}, nil
+		return &body.ResumedTurn{Running: begun, ConversationID: command.GetConversationId()}, nil
 	}
 	result, err := a.turnResult(ctx, command.GetConversationId(), reply.GetTurn())
 	if err != nil {
 		return nil, err
 	}
-	return &resumedTurn{result: result}, nil
+	return &body.ResumedTurn{Result: result}, nil
 }

@@ -10,7 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/entity"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
+	"parley/httpedge/convapi/body"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
@@ -29,10 +30,10 @@ type listConversationsIn struct {
 	Pinned  string `query:"pinned" enum:"first,none" default:"first" doc:"first: pinned ones before all others, across pages"`
 }
 
-func (a *API) listConversations(ctx context.Context, in *listConversationsIn) (*conversationList, error) {
+func (a *API) listConversations(ctx context.Context, in *listConversationsIn) (*body.ConversationList, error) {
 	caller := endpoint.CallerFrom(ctx) // includes the query's userId where it is trusted
 	if caller.UserID == "" && !a.config.AllowAnonymousList {
-		return nil, machine.Fail(failurepb.Code_IDENTITY_REQUIRED, "an identity is required to list conversations")
+		return nil, failure.New(failurepb.Code_IDENTITY_REQUIRED, failure.IdentityRequiredToList)
 	}
 	page, err := entity.Read[*conversationpb.ConversationsReply](ctx, a.entities, &conversationpb.ConversationsQuery{
 		TenantId: caller.TenantID, ProjectId: caller.ProjectID, UserId: caller.UserID,
@@ -45,27 +46,27 @@ func (a *API) listConversations(ctx context.Context, in *listConversationsIn) (*
 	if err != nil {
 		return nil, err
 	}
-	return &conversationList{page: page, limit: in.Limit, offset: in.Offset}, nil
+	return &body.ConversationList{Page: page, Limit: in.Limit, Offset: in.Offset}, nil
 }
 
-func (a *API) createConversation(ctx context.Context, in *createConversationIn) (*conversationEnvelope, error) {
+func (a *API) createConversation(ctx context.Context, in *body.CreateConversationIn) (*body.ConversationEnvelope, error) {
 	agent, ok := a.agents.Agent(endpoint.CallerFrom(ctx).ProjectID, in.AgentID)
 	if !ok {
-		return nil, notFound("agent")
+		return nil, notFound(failure.AgentNotFound)
 	}
 	command := a.command(ctx, a.ids.NewID("conv"))
-	if err := a.mayBudget(ctx, command, agent, in.Budget.budget); err != nil {
+	if err := a.mayBudget(ctx, command, agent, in.Budget.Budget); err != nil {
 		return nil, err
 	}
 	if a.config.UserIDFromBody && !command.Caller.Identified && in.UserID != "" {
 		command.Caller.UserId = endpoint.OutsideUser(in.UserID)
 	}
-	command.Body = &conversationpb.Command_Create{Create: in.create(agent)}
+	command.Body = &conversationpb.Command_Create{Create: in.Create(agent)}
 	reply, err := a.ask(ctx, command)
 	if err != nil {
 		return nil, err
 	}
-	return &conversationEnvelope{reply.GetState()}, nil
+	return &body.ConversationEnvelope{State: reply.GetState()}, nil
 }
 
 type getConversationIn struct {
@@ -77,16 +78,16 @@ type getConversationIn struct {
 }
 
 // Validate implements endpoint.Validator.
-func (in *getConversationIn) Validate() *machine.Failure {
+func (in *getConversationIn) Validate() *failure.Failure {
 	if in.Before != "" && in.After != "" {
-		return machine.Fail(failurepb.Code_VALIDATION, "before and after cannot be used together")
+		return failure.New(failurepb.Code_VALIDATION, failure.NotTogether).In("before").Param("other", "after")
 	}
 	return nil
 }
 
-func (a *API) getConversation(ctx context.Context, in *getConversationIn) (*conversationRead, error) {
+func (a *API) getConversation(ctx context.Context, in *getConversationIn) (*body.ConversationRead, error) {
 	if !plausible(in.ID) {
-		return nil, notFound("conversation")
+		return nil, notFound(failure.ConversationNotFound)
 	}
 	for _, cursor := range []string{in.Before, in.After} {
 		if cursor != "" && !plausible(cursor) {
@@ -94,7 +95,7 @@ func (a *API) getConversation(ctx context.Context, in *getConversationIn) (*conv
 			if _, err := a.readable(ctx, in.ID); err != nil {
 				return nil, err
 			}
-			return nil, notFound("message")
+			return nil, notFound(failure.MessageNotFound)
 		}
 	}
 	page, err := entity.Read[*nodepb.MessagesReply](ctx, a.entities, &nodepb.MessagesQuery{
@@ -107,13 +108,13 @@ func (a *API) getConversation(ctx context.Context, in *getConversationIn) (*conv
 	if err := access(ctx, page.State); err != nil {
 		return nil, err
 	}
-	return &conversationRead{page: page, limit: in.Limit, order: in.Order}, nil
+	return &body.ConversationRead{Page: page, Limit: in.Limit, Order: in.Order}, nil
 }
 
 // hideForeign reports a missing message only to callers who may see the conversation.
 func (a *API) hideForeign(ctx context.Context, id string, err error) error {
-	var failure *machine.Failure
-	if !errors.As(err, &failure) || failure.Code != failurepb.Code_NOT_FOUND {
+	var refused *failure.Failure
+	if !errors.As(err, &refused) || refused.Code != failurepb.Code_NOT_FOUND {
 		return err
 	}
 	if _, denied := a.readable(ctx, id); denied != nil {
@@ -122,7 +123,7 @@ func (a *API) hideForeign(ctx context.Context, id string, err error) error {
 	return err
 }
 
-func (a *API) updateConversation(ctx context.Context, in *updateConversationIn) (*conversationRecord, error) {
+func (a *API) updateConversation(ctx context.Context, in *body.UpdateConversationIn) (*body.ConversationRecord, error) {
 	state, err := a.readable(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -131,12 +132,12 @@ func (a *API) updateConversation(ctx context.Context, in *updateConversationIn) 
 		return nil, err
 	}
 	command := a.command(ctx, in.ID)
-	command.Body = &conversationpb.Command_Update{Update: &conversationpb.Update{Agent: a.agentOf(state), Patch: in.patch()}}
+	command.Body = &conversationpb.Command_Update{Update: &conversationpb.Update{Agent: a.agentOf(state), Patch: in.Patch()}}
 	reply, err := a.ask(ctx, command)
 	if err != nil {
 		return nil, err
 	}
-	return &conversationRecord{reply.GetState()}, nil
+	return &body.ConversationRecord{State: reply.GetState()}, nil
 }
 
 type conversationIn struct {
@@ -150,19 +151,24 @@ func (a *API) deleteConversation(ctx context.Context, in *conversationIn) (*endp
 	return nil, err
 }
 
-func (a *API) cancelTurn(ctx context.Context, in *conversationIn) (*cancelResult, error) {
+type cancelTurnIn struct {
+	ID    string `path:"id"`
+	RunID string `query:"runId" doc:"Of the turn that is meant, which may be queued; empty: the one that runs. Others stay in the queue, and the next one begins"`
+}
+
+func (a *API) cancelTurn(ctx context.Context, in *cancelTurnIn) (*body.CancelResult, error) {
 	until := time.Now().Add(a.config.CancelWait)
 	command := a.command(ctx, in.ID)
 	command.Body = &conversationpb.Command_Cancel{Cancel: &conversationpb.Cancel{
-		SettleWaitMs: a.config.CancelWait.Milliseconds(),
+		SettleWaitMs: a.config.CancelWait.Milliseconds(), RunId: in.RunID,
 	}}
 	reply, err := a.ask(ctx, command)
 	if err != nil {
 		return nil, err
 	}
 	told := reply.GetCancelled()
-	if told.GetState().GetBackgroundRun() == "" || a.entities == nil {
-		return &cancelResult{told}, nil
+	if told.GetState().GetBackgroundRun() == "" || in.RunID != "" || a.entities == nil {
+		return &body.CancelResult{Cancelled: told}, nil
 	}
 	return a.cancelHolder(ctx, told, until)
 }
@@ -170,7 +176,7 @@ func (a *API) cancelTurn(ctx context.Context, in *conversationIn) (*cancelResult
 // cancelHolder also cancels the background run that holds a conversation: a queued one would still start its turn. This is the
 // second of two writes. The first, which cancels the turn, names the run. If this one fails the caller gets the error and repeats
 // the request, which is safe: cancelling a turn or a run that has ended changes nothing.
-func (a *API) cancelHolder(ctx context.Context, told *conversationpb.Cancelled, until time.Time) (*cancelResult, error) {
+func (a *API) cancelHolder(ctx context.Context, told *conversationpb.Cancelled, until time.Time) (*body.CancelResult, error) {
 	id, run := told.GetState().GetId(), told.GetState().GetBackgroundRun()
 	holder := &turns.RunCancel{Entities: a.entities, Until: until, Command: func(string) *runpb.Command {
 		return &runpb.Command{RunId: run, CommandId: a.ids.NewID("cmd"), Caller: callerOf(ctx)}
@@ -189,7 +195,7 @@ func (a *API) cancelHolder(ctx context.Context, told *conversationpb.Cancelled, 
 		told.Cancelled = true
 		told.RunId = cmp.Or(told.GetRunId(), held.GetTurnRunId(), run)
 	}
-	return &cancelResult{told}, nil
+	return &body.CancelResult{Cancelled: told}, nil
 }
 
 // mayBulkDelete checks the agent's switch; a conversation whose agent was deleted can still be deleted.

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley/actors/core/failure"
-	"parley/actors/machine"
 	"parley/httpedge/convapi"
 	"parley/httpedge/endpoint/endpointtest"
 	"parley/proto/conversationpb"
@@ -413,7 +412,7 @@ func TestCancelOfAQueuedRun(t *testing.T) {
 		[]any{told.at(t, "cancelled"), told.at(t, "settled"), told.at(t, "runId"), told.at(t, "stopReason")})
 	told = cancel(runpb.Status_RUNNING, runpb.Status_SUCCEEDED, nil)
 	require.Equal(t, false, told.at(t, "cancelled"), "it was faster")
-	told = cancel(runpb.Status_QUEUED, runpb.Status_CANCELED, machine.Fail(failurepb.Code_RUN_NOT_FOUND, "Run not found"))
+	told = cancel(runpb.Status_QUEUED, runpb.Status_CANCELED, failure.Verbatim(failurepb.Code_RUN_NOT_FOUND, "Run not found"))
 	require.Equal(t, []any{false, true}, []any{told.at(t, "cancelled"), told.at(t, "settled")})
 }
 
@@ -432,7 +431,7 @@ func TestFailuresOfTheRuntime(t *testing.T) {
 	k.refuse(errors.New("secret detail"))
 	r := k.refused(500, "SERVER_ERROR", "POST", at, "")
 	require.NotContains(t, string(r.raw), "secret")
-	k.refuse(machine.Fail(failurepb.Code_CONVERSATION_BUSY, "a turn is running").With("activeRunId", "run_9"))
+	k.refuse(failure.Verbatim(failurepb.Code_CONVERSATION_BUSY, "a turn is running").With("activeRunId", "run_9"))
 	r = k.refused(409, "conversation_busy", "POST", at, "")
 	require.Equal(t, "run_9", r.at(t, "details", "activeRunId"))
 	k.reply(&conversationpb.Reply{Body: &conversationpb.Reply_Refused{Refused: &conversationpb.Refused{

@@ -7,7 +7,7 @@
 // details}.
 //
 // A handler builds a command or a query, asks the runtime or the reader, and converts what comes back. It holds no
-// rules of conversations: those are in actors/conversation, and ownership is State.AccessOf. Wire choices that the
+// rules of conversations: those are in actors/conversation, and ownership is conversationpb.AccessTo. Wire choices that the
 // documents leave open are listed in ../DIVERGENCES.md.
 //
 // Files (files*.go): the type is detected from the first bytes, and types that the agent does not accept are refused before the
@@ -21,6 +21,6 @@
 // a message carries the message as it was read and the seq of the head; when messages were replaced meanwhile the rules
 // refuse it, and the message is read again (about). The Authorizer is asked for permission before the command is sent.
 //
-// routes.go lists the routes; each resource has a file of its own; wire_*.go renders answers; errors.go is the one table of
-// statuses and codes; stream_*.go renders event streams.
+// routes.go lists the routes; each resource has a file of its own. What requests and answers look like, and the one table of
+// statuses and codes, is package body; the frames of a message stream are package frames. Neither sends anything.
 package convapi

@@ -3,7 +3,9 @@ package convapi
 import (
 	"context"
 
+	"parley/actors/core/failure"
 	"parley/httpedge/apidocs"
+	"parley/httpedge/convapi/body"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/openapi"
 )
@@ -16,22 +18,22 @@ type documents struct {
 	openAPI *endpoint.File
 }
 
-func newDocuments(config Config, rows []endpoint.Row) documents {
+func newDocuments(config Config, routes []endpoint.Route) documents {
 	return documents{
 		site:    apidocs.New(documentTitle, "docs/openapi.json"),
-		openAPI: endpoint.NewFile("application/json", document(config, rows)),
+		openAPI: endpoint.NewFile("application/json", document(config, routes)),
 	}
 }
 
 // document renders the OpenAPI document of this surface.
-func document(config Config, rows []endpoint.Row) []byte {
+func document(config Config, routes []endpoint.Route) []byte {
 	return openapi.Document(openapi.Info{
 		Title: documentTitle, Version: "1.0.0",
 		Description: "Conversations with agents: create, send messages, stream answers, cancel, read the event log.",
 		Server:      config.basePath(), BearerAuth: config.AuthEnabled,
-		Refusals: problems(),
+		Refusals: body.Problems(),
 		Error:    errorSchema{},
-	}, rows)
+	}, routes)
 }
 
 type errorSchema struct {
@@ -58,7 +60,7 @@ type docsFileIn struct {
 func (a *API) getDocsFile(_ context.Context, in *docsFileIn) (*endpoint.File, error) {
 	file := a.docs.site.File(in.File)
 	if file == nil {
-		return nil, notFound("file")
+		return nil, notFound(failure.FileNotFound)
 	}
 	return file, nil
 }

@@ -3,7 +3,8 @@ package convapi
 import (
 	"context"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
+	"parley/httpedge/convapi/body"
 	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -11,28 +12,28 @@ import (
 )
 
 type editMessageIn struct {
-	ID        string             `path:"id"`
-	MessageID string             `path:"messageId" doc:"A user message"`
-	Content   string             `json:"content" doc:"The new text; required, here or as message"`
-	Message   string             `json:"message" doc:"Another name of content"`
-	FileIDs   optional[[]string] `json:"fileIds" doc:"Files of the message; without fileIds and files it keeps its own"`
-	Files     []fileInput        `json:"files" doc:"Stored first, then added to fileIds"`
-	Stream    bool               `json:"stream" doc:"true: answer with an event stream"`
+	ID        string                  `path:"id"`
+	MessageID string                  `path:"messageId" doc:"A user message"`
+	Content   string                  `json:"content" doc:"The new text; required, here or as message"`
+	Message   string                  `json:"message" doc:"Another name of content"`
+	FileIDs   body.Optional[[]string] `json:"fileIds" doc:"Files of the message; without fileIds and files it keeps its own"`
+	Files     []fileInput             `json:"files" doc:"Stored first, then added to fileIds"`
+	Stream    bool                    `json:"stream" doc:"true: answer with an event stream"`
 }
 
 // Validate implements endpoint.Validator.
-func (in *editMessageIn) Validate() *machine.Failure {
+func (in *editMessageIn) Validate() *failure.Failure {
 	if in.Content == "" {
 		in.Content = in.Message
 	}
 	if blank(in.Content) {
-		return machine.Fail(failurepb.Code_VALIDATION, "content is required")
+		return failure.New(failurepb.Code_VALIDATION, failure.Required).In("content")
 	}
 	return nil
 }
 
 // editMessage replaces a user message, removes all messages after it, and runs a turn for the new one.
-func (a *API) editMessage(ctx context.Context, in *editMessageIn, stream endpoint.Stream) (*turnResult, error) {
+func (a *API) editMessage(ctx context.Context, in *editMessageIn, stream endpoint.Stream) (*body.TurnResult, error) {
 	files := filesInput{given: in.FileIDs.Value, inline: in.Files}
 	ask := func() (*conversationpb.Reply, error) {
 		return a.about(ctx, in.ID, in.MessageID, func(view *nodepb.MessageReply) (*conversationpb.Reply, error) {

@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"parley/actors/core/entity"
+	"parley/httpedge/convapi/body"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/eventlog"
 	"parley/proto/nodepb"
 )
 
-func (a *API) listEvents(ctx context.Context, in *eventlog.PageInput) (*eventPage, error) {
+func (a *API) listEvents(ctx context.Context, in *eventlog.PageInput) (*body.EventPage, error) {
 	if _, err := a.readable(ctx, in.ID); err != nil {
 		return nil, err
 	}
@@ -17,7 +18,7 @@ func (a *API) listEvents(ctx context.Context, in *eventlog.PageInput) (*eventPag
 	if err != nil {
 		return nil, err
 	}
-	return &eventPage{page}, nil
+	return &body.EventPage{Page: page}, nil
 }
 
 // streamEvents follows a conversation's event log: the stored events after a cursor, then new events as they happen.

@@ -10,7 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/entity"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
+	"parley/httpedge/convapi/body"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/export"
 	"parley/proto/agentpb"
@@ -20,8 +21,8 @@ import (
 )
 
 // exportRoutes declares the export route.
-func (a *API) exportRoutes() []endpoint.Row {
-	return []endpoint.Row{
+func (a *API) exportRoutes() []endpoint.Route {
+	return []endpoint.Route{
 		endpoint.OnBytes("GET /conversations/{id}/export", "conversation:read", a.exportConversation,
 			endpoint.Tag("Conversations"), endpoint.Summary("Read the whole conversation as a file"),
 			endpoint.Timeout(a.config.TransferTimeout),
@@ -45,14 +46,14 @@ type exportIn struct {
 // exportConversation renders the conversation while reading it.
 func (a *API) exportConversation(ctx context.Context, in *exportIn) (*endpoint.File, error) {
 	if !plausible(in.ID) {
-		return nil, notFound("conversation")
+		return nil, notFound(failure.ConversationNotFound)
 	}
 	source := &messageSource{a: a, ctx: ctx, id: in.ID, tools: in.Tools == "1"}
 	if err := source.begin(); err != nil {
 		return nil, err
 	}
-	if failure := mayExport(a.agentOf(source.state), in); failure != nil {
-		return nil, failure
+	if refused := mayExport(a.agentOf(source.state), in); refused != nil {
+		return nil, refused
 	}
 	locale, _ := export.LocaleOf(in.Locale) // one of those that the input lists
 	options := export.Options{Locale: locale, Tools: source.tools, Print: in.Print == "1"}
@@ -71,7 +72,7 @@ func (a *API) exportConversation(ctx context.Context, in *exportIn) (*endpoint.F
 		file.Open = opened(export.Stream(export.HTML(options), source.state, source.next))
 	case "pdf":
 		if a.pdf == nil {
-			return nil, machine.Fail(failurepb.Code_EXPORT_FORMAT_UNSUPPORTED, "this server makes no PDF")
+			return nil, failure.New(failurepb.Code_EXPORT_FORMAT_UNSUPPORTED, failure.PDFNotMade)
 		}
 		options.Print = true
 		file.ContentType = "application/pdf"
@@ -86,17 +87,17 @@ func (a *API) exportConversation(ctx context.Context, in *exportIn) (*endpoint.F
 
 // mayExport checks the agent's switches. A conversation whose agent was deleted can still be exported by its owner, but without
 // tool calls, which need the agent's permission.
-func mayExport(agent *agentpb.Agent, in *exportIn) *machine.Failure {
+func mayExport(agent *agentpb.Agent, in *exportIn) *failure.Failure {
 	may := agent.GetExperience()
 	switch {
 	case agent == nil && in.Tools != "1":
 		return nil
 	case !may.GetExportEnabled():
-		return machine.Fail(failurepb.Code_EXPORT_DISABLED, "the agent does not permit exports")
+		return failure.New(failurepb.Code_EXPORT_DISABLED, failure.ExportDisabled)
 	case len(may.GetExportFormats()) > 0 && !slices.Contains(may.GetExportFormats(), in.Format):
-		return machine.Fail(failurepb.Code_EXPORT_DISABLED, "the agent does not permit exports as %s", in.Format)
+		return failure.New(failurepb.Code_EXPORT_DISABLED, failure.ExportFormatDisabled).Param("format", in.Format)
 	case in.Tools == "1" && !may.GetExportIncludeTools():
-		return machine.Fail(failurepb.Code_EXPORT_DISABLED, "the agent does not permit exports with tool calls")
+		return failure.New(failurepb.Code_EXPORT_DISABLED, failure.ExportToolsDisabled)
 	}
 	return nil
 }
@@ -120,7 +121,7 @@ func (a *API) printed(ctx context.Context, page io.Reader) (io.ReadCloser, error
 	if err != nil {
 		_ = scratch.Close() // it is discarded anyway
 		if errors.Is(err, export.ErrTooLarge) {
-			return nil, machine.Fail(failurepb.Code_TOO_LARGE, "the conversation is too large for a PDF")
+			return nil, failure.New(failurepb.Code_TOO_LARGE, failure.PDFTooLarge)
 		}
 		return nil, err
 	}
@@ -178,7 +179,7 @@ func (s *messageSource) next() ([]*conversationpb.Message, error) {
 			return nil, err
 		}
 		if page.State.GetRewritten() > s.state.GetLastSeq() {
-			return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the conversation was changed meanwhile")
+			return nil, failure.New(failurepb.Code_UNAVAILABLE, failure.ExportOvertaken)
 		}
 		messages = page.Messages
 	}
@@ -220,7 +221,7 @@ type jsonExport struct {
 func (j *jsonExport) Head(dst []byte, conversation *conversationpb.State) []byte {
 	j.conversationID = conversation.GetId()
 	dst = append(dst, `{"conversation":`...)
-	dst = appendConversation(dst, conversation)
+	dst = body.AppendConversation(dst, conversation)
 	return append(dst, `,"messages":[`...)
 }
 
@@ -229,7 +230,7 @@ func (j *jsonExport) Message(dst []byte, message *conversationpb.Message) []byte
 	if j.messages++; j.messages > 1 {
 		dst = append(dst, ',')
 	}
-	return appendMessage(dst, j.conversationID, message)
+	return body.AppendMessage(dst, j.conversationID, message)
 }
 
 // End implements export.Format.

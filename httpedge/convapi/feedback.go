@@ -4,7 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
+	"parley/httpedge/convapi/body"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 	"parley/proto/nodepb"
@@ -27,8 +28,8 @@ type rated[T any] struct {
 // UnmarshalJSON is called only for fields that are present.
 func (r *rated[T]) UnmarshalJSON(raw []byte) error {
 	r.Set = true
-	if !isNull(raw) && json.Unmarshal(raw, &r.Value) != nil {
-		return machine.Fail(failurepb.Code_INVALID_FEEDBACK, "rating and comment must be text, reasons a list of texts")
+	if !body.IsNull(raw) && json.Unmarshal(raw, &r.Value) != nil {
+		return failure.New(failurepb.Code_INVALID_FEEDBACK, failure.FeedbackTypes)
 	}
 	return nil
 }
@@ -37,18 +38,18 @@ func (r *rated[T]) UnmarshalJSON(raw []byte) error {
 func (r rated[T]) Described() (value any, nullable bool) { return r.Value, true }
 
 // Validate implements endpoint.Validator.
-func (in *rateMessageIn) Validate() *machine.Failure {
+func (in *rateMessageIn) Validate() *failure.Failure {
 	switch {
 	case !in.Rating.Set:
-		return machine.Fail(failurepb.Code_INVALID_FEEDBACK, "rating is required: up, down or null")
+		return failure.New(failurepb.Code_INVALID_FEEDBACK, failure.RatingRequired).In("rating")
 	case in.Rating.Value != "" && in.Rating.Value != "up" && in.Rating.Value != "down":
-		return machine.Fail(failurepb.Code_INVALID_FEEDBACK, "rating must be up, down or null")
+		return failure.New(failurepb.Code_INVALID_FEEDBACK, failure.RatingChoice).In("rating")
 	}
 	return nil
 }
 
 // rateMessage stores a user's rating of an answer; it replaces the previous one.
-func (a *API) rateMessage(ctx context.Context, in *rateMessageIn) (*feedbackResult, error) {
+func (a *API) rateMessage(ctx context.Context, in *rateMessageIn) (*body.FeedbackResult, error) {
 	reply, err := a.about(ctx, in.ID, in.MessageID, func(view *nodepb.MessageReply) (*conversationpb.Reply, error) {
 		command := a.command(ctx, in.ID)
 		command.Body = &conversationpb.Command_Rate{Rate: &conversationpb.Rate{
@@ -60,5 +61,5 @@ func (a *API) rateMessage(ctx context.Context, in *rateMessageIn) (*feedbackResu
 	if err != nil {
 		return nil, err
 	}
-	return &feedbackResult{reply.GetRated()}, nil
+	return &body.FeedbackResult{Rated: reply.GetRated()}, nil
 }

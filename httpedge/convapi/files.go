@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"parley/actors/core/attachment"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
+	"parley/httpedge/convapi/body"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/filing"
 	"parley/proto/agentpb"
@@ -16,7 +17,7 @@ import (
 )
 
 // fileRoutes declares the routes of files.
-func (a *API) fileRoutes() []endpoint.Row {
+func (a *API) fileRoutes() []endpoint.Route {
 	const (
 		notFound    = failurepb.Code_NOT_FOUND
 		forbidden   = failurepb.Code_FORBIDDEN
@@ -28,7 +29,7 @@ func (a *API) fileRoutes() []endpoint.Row {
 		storageFail = failurepb.Code_STORAGE_FAILED
 	)
 	files, slow := endpoint.Tag("Files"), endpoint.Timeout(a.config.TransferTimeout)
-	return []endpoint.Row{
+	return []endpoint.Route{
 		endpoint.On("GET /conversations/{id}/files", "conversation:read", a.listFiles,
 			files, endpoint.StaleReads(), endpoint.Summary("List the files of a conversation"),
 			endpoint.Errors(invalid, forbidden, notFound)),
@@ -47,29 +48,29 @@ func (a *API) fileRoutes() []endpoint.Row {
 	}
 }
 
-func (a *API) listFiles(ctx context.Context, in *conversationIn) (*fileList, error) {
+func (a *API) listFiles(ctx context.Context, in *conversationIn) (*body.FileList, error) {
 	state, err := a.readable(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &fileList{filing.Kept(state)}, nil
+	return &body.FileList{Files: filing.Kept(state)}, nil
 }
 
 type uploadFileIn struct {
-	Name           string     `query:"name" doc:"Name of the file; required when the body is its bytes"`
-	ConversationID string     `query:"conversationId" doc:"Conversation that gets the file, when the body is its bytes"`
-	MimeType       string     `query:"mimeType" doc:"Type in place of the Content-Type; the stored type is told from the bytes"`
-	File           *fileInput `json:"file" required:"true"`
-	Conversation   string     `json:"conversationId" doc:"Conversation that gets the file; without it the file is its uploader's alone"`
-	Metadata       metadata   `json:"metadata"`
+	Name           string        `query:"name" doc:"Name of the file; required when the body is its bytes"`
+	ConversationID string        `query:"conversationId" doc:"Conversation that gets the file, when the body is its bytes"`
+	MimeType       string        `query:"mimeType" doc:"Type in place of the Content-Type; the stored type is told from the bytes"`
+	File           *fileInput    `json:"file" required:"true"`
+	Conversation   string        `json:"conversationId" doc:"Conversation that gets the file; without it the file is its uploader's alone"`
+	Metadata       body.Metadata `json:"metadata"`
 
 	form bool // the body is a multipart form
 }
 
 // Validate implements endpoint.Validator.
-func (in *uploadFileIn) Validate() *machine.Failure {
+func (in *uploadFileIn) Validate() *failure.Failure {
 	if in.form {
-		return machine.Fail(failurepb.Code_VALIDATION, "a form is not taken: send the file's bytes as the body, or JSON")
+		return failure.New(failurepb.Code_VALIDATION, failure.FormNotTaken)
 	}
 	return nil
 }
@@ -82,7 +83,7 @@ func (in *uploadFileIn) TakesRaw(contentType string) bool {
 }
 
 // uploadFile stores a file in a conversation, or one that belongs only to its uploader.
-func (a *API) uploadFile(ctx context.Context, in *uploadFileIn, upload *endpoint.Upload) (*fileEnvelope, error) {
+func (a *API) uploadFile(ctx context.Context, in *uploadFileIn, upload *endpoint.Upload) (*body.FileEnvelope, error) {
 	incoming, err := in.incoming(upload)
 	if err != nil {
 		return nil, err
@@ -90,32 +91,32 @@ func (a *API) uploadFile(ctx context.Context, in *uploadFileIn, upload *endpoint
 	conversation := cmp.Or(in.Conversation, in.ConversationID)
 	if conversation == "" {
 		loose, refused := a.storeLoose(ctx, incoming)
-		return &fileEnvelope{loose}, refused
+		return &body.FileEnvelope{File: loose}, refused
 	}
 	state, err := a.readable(ctx, conversation)
 	if err != nil {
 		return nil, err
 	}
 	file, err := a.filer.StoreIn(ctx, a.command(ctx, state.GetId()), state, a.agentOf(state), incoming)
-	return &fileEnvelope{file}, err
+	return &body.FileEnvelope{File: file}, err
 }
 
 // incoming returns the file from either form of body.
 func (in *uploadFileIn) incoming(upload *endpoint.Upload) (*filing.Incoming, error) {
 	if upload == nil {
 		if in.File == nil {
-			return nil, machine.Fail(failurepb.Code_VALIDATION, "file is required")
+			return nil, failure.New(failurepb.Code_VALIDATION, failure.Required).In("file")
 		}
-		incoming, failure := in.File.incoming()
-		if failure != nil {
-			return nil, failure
+		incoming, refused := in.File.incoming()
+		if refused != nil {
+			return nil, refused
 		}
 		incoming.Metadata = in.Metadata
 		return incoming, nil
 	}
-	name, failure := filing.CleanName(in.Name)
-	if failure != nil {
-		return nil, failure
+	name, refused := filing.CleanName(in.Name)
+	if refused != nil {
+		return nil, refused
 	}
 	return &filing.Incoming{
 		Name: name, Declared: cmp.Or(in.MimeType, upload.ContentType), Body: upload.Body, Length: upload.Length,
@@ -123,7 +124,7 @@ func (in *uploadFileIn) incoming(upload *endpoint.Upload) (*filing.Incoming, err
 }
 
 // incoming decodes a file that came as base64.
-func (in *fileInput) incoming() (*filing.Incoming, *machine.Failure) {
+func (in *fileInput) incoming() (*filing.Incoming, *failure.Failure) {
 	return filing.Decode(in.Name, in.Content, in.MimeType)
 }
 
@@ -131,15 +132,15 @@ type fileIn struct {
 	ID string `path:"fileId"`
 }
 
-func (a *API) getFile(ctx context.Context, in *fileIn) (*fileRecord, error) {
+func (a *API) getFile(ctx context.Context, in *fileIn) (*body.FileRecord, error) {
 	file, _, err := a.readableFile(ctx, in.ID)
-	return &fileRecord{file}, err
+	return &body.FileRecord{File: file}, err
 }
 
 // readableFile returns a file's record if the caller may see it, and the conversation that it belongs to, if any.
 func (a *API) readableFile(ctx context.Context, id string) (*conversationpb.File, *conversationpb.State, error) {
 	if !plausible(id) {
-		return nil, nil, notFound("file")
+		return nil, nil, notFound(failure.FileNotFound)
 	}
 	file, err := a.files.File(ctx, id)
 	if err != nil {
@@ -156,14 +157,14 @@ func (a *API) readableFile(ctx context.Context, id string) (*conversationpb.File
 		err = access(ctx, owner)
 	}
 	if err == nil && attachment.Expired(file, time.Now().UnixMilli()) || isNotFound(err) {
-		return nil, nil, notFound("file")
+		return nil, nil, notFound(failure.FileNotFound)
 	}
 	return file, state, err
 }
 
 func isNotFound(err error) bool {
-	var failure *machine.Failure
-	return errors.As(err, &failure) && failure.Code == failurepb.Code_NOT_FOUND
+	var refused *failure.Failure
+	return errors.As(err, &refused) && refused.Code == failurepb.Code_NOT_FOUND
 }
 
 // downloadFile answers with the bytes.
@@ -176,7 +177,7 @@ func (a *API) downloadFile(ctx context.Context, in *fileIn) (*endpoint.File, err
 }
 
 // deleteFile removes a file; one of a conversation through the conversation's rules.
-func (a *API) deleteFile(ctx context.Context, in *fileIn) (*successRecord, error) {
+func (a *API) deleteFile(ctx context.Context, in *fileIn) (*body.SuccessRecord, error) {
 	file, state, err := a.readableFile(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -185,14 +186,14 @@ func (a *API) deleteFile(ctx context.Context, in *fileIn) (*successRecord, error
 		if err := a.files.Delete(ctx, file.GetId()); err != nil {
 			return nil, err
 		}
-		return &successRecord{Success: true}, nil
+		return &body.SuccessRecord{Success: true}, nil
 	}
 	command := a.command(ctx, state.GetId())
 	command.Body = &conversationpb.Command_RemoveFile{RemoveFile: &conversationpb.RemoveFile{FileId: file.GetId()}}
 	if _, err := a.askUntilSettled(ctx, command); err != nil {
 		return nil, err
 	}
-	return &successRecord{Success: true}, nil
+	return &body.SuccessRecord{Success: true}, nil
 }
 
 // storeInline stores the bytes of files sent inline for a conversation. state nil = the conversation does not exist yet.
@@ -201,9 +202,9 @@ func (a *API) storeInline(
 ) ([]*conversationpb.File, error) {
 	all := make([]*filing.Incoming, len(files))
 	for i := range files {
-		incoming, failure := files[i].incoming()
-		if failure != nil {
-			return nil, failure
+		incoming, refused := files[i].incoming()
+		if refused != nil {
+			return nil, refused
 		}
 		all[i] = incoming
 	}

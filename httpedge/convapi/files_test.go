@@ -16,7 +16,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"parley/actors/core/feature"
 	"parley/httpedge/convapi"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
@@ -305,19 +304,9 @@ func TestLooseFilesExpire(t *testing.T) {
 	k.refused(404, "NOT_FOUND", "GET", "/files/"+id+"/content", "")
 }
 
-// bothWays runs a test as for nodes of this release, and as for those of the release before.
-func bothWays(t *testing.T, test func(t *testing.T, k *kit)) {
-	t.Helper()
-	for name, gate := range map[string]*feature.Gate{"whole": nil, "stepwise": feature.NewGate(feature.Base)} {
-		t.Run(name, func(t *testing.T) { test(t, serve(t, withFiles, func(k *kit) { k.features = gate })) })
-	}
-}
-
 // TestFilesWithAMessage: their bytes are stored first, all or none; they become the conversation's with the message.
-func TestFilesWithAMessage(t *testing.T) { bothWays(t, filesWithAMessage) }
-
-func filesWithAMessage(t *testing.T, k *kit) {
-	t.Helper()
+func TestFilesWithAMessage(t *testing.T) {
+	k := serve(t, withFiles)
 	k.store.Put(filed(conv1, ""))
 	adds := k.runtime.OnAsk
 	state, err := k.store.State(t.Context(), conv1)

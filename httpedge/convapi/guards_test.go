@@ -56,13 +56,13 @@ func TestOpenAPIGolden(t *testing.T) {
 
 func TestEveryRowIsComplete(t *testing.T) {
 	seen := map[string]bool{}
-	for _, row := range surface(nil).Surface.Rows {
-		key := row.Method + " " + row.Path
+	for _, route := range surface(nil).Surface.Routes {
+		key := route.Method + " " + route.Path
 		require.False(t, seen[key], "%s twice", key)
 		seen[key] = true
-		require.NotEmpty(t, row.Access, key)
-		require.NotEmpty(t, row.Summary, key)
-		require.NotEmpty(t, row.Tag, key)
+		require.NotEmpty(t, route.Access, key)
+		require.NotEmpty(t, route.Summary, key)
+		require.NotEmpty(t, route.Tag, key)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"parley/actors/core/feature"
+	"parley/actors/core/failure"
 	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/httpedge"
@@ -36,16 +36,16 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
-// hits are the rows that the tests have asked for; TestMain compares them with all rows.
+// hits are the routes that the tests have asked for; TestMain compares them with all routes.
 var hits sync.Map
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == "" {
-		for _, row := range convapi.New(convapi.DefaultConfig(), convapi.Parts{}).Surface().Rows {
-			if _, ok := hits.Load(row.Method + " " + row.Path); !ok {
-				fmt.Fprintf(os.Stderr, "no test asks for %s %s\n", row.Method, row.Path)
+		for _, route := range convapi.New(convapi.DefaultConfig(), convapi.Parts{}).Surface().Routes {
+			if _, ok := hits.Load(route.Method + " " + route.Path); !ok {
+				fmt.Fprintf(os.Stderr, "no test asks for %s %s\n", route.Method, route.Path)
 				code = 1
 			}
 		}
@@ -62,11 +62,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// hitRecorder is a Limiter that lets everybody pass and notes the rows.
+// hitRecorder is a Limiter that lets everybody pass and notes the routes.
 type hitRecorder struct{}
 
-func (hitRecorder) Allow(_ endpoint.Caller, _ endpoint.Request, row *endpoint.Row) *machine.Failure {
-	hits.Store(row.Method+" "+row.Path, true)
+func (hitRecorder) Allow(_ endpoint.Caller, _ endpoint.Request, route *endpoint.Route) *machine.Failure {
+	hits.Store(route.Method+" "+route.Path, true)
 	return nil
 }
 
@@ -103,7 +103,6 @@ type kit struct {
 	pdf      export.Printer
 
 	authorizer endpoint.Authorizer
-	features   *feature.Gate
 	limiter    endpoint.Limiter
 	invents    bool // refuses with what the rules never refuse a route with
 }
@@ -142,7 +141,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 	api := convapi.New(k.config, convapi.Parts{
 		Runtime: k.runtime, Agents: k.agents, IDs: &endpointtest.IDs{}, Hub: hub,
 		Files: k.files, PDF: k.pdf, Authorizer: k.authorizer,
-		CheckCallback: endpointtest.CheckCallback, Entities: k.entities, Features: k.features,
+		CheckCallback: endpointtest.CheckCallback, Entities: k.entities,
 	})
 	require.NoError(t, server.Mount(api.BasePath(), api.Surface()))
 	require.NoError(t, server.Start())
@@ -276,4 +275,4 @@ func stateReply(state *conversationpb.State) *conversationpb.Reply {
 	return &conversationpb.Reply{Body: &conversationpb.Reply_State{State: state}}
 }
 
-func fail(code failurepb.Code, text string) *machine.Failure { return machine.Fail(code, "%s", text) }
+func fail(code failurepb.Code, text string) *machine.Failure { return failure.Verbatim(code, text) }

@@ -3,7 +3,9 @@ package convapi
 import (
 	"context"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
+	"parley/httpedge/convapi/body"
+	"parley/httpedge/convapi/frames"
 	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -11,14 +13,14 @@ import (
 )
 
 type regenerateIn struct {
-	ID        string   `path:"id"`
-	MessageID string   `path:"messageId" doc:"The newest answer; after a turn that left none, the user message"`
-	Stream    bool     `json:"stream" doc:"true: answer with an event stream"`
-	Metadata  metadata `json:"metadata" doc:"Of the new answer"`
+	ID        string        `path:"id"`
+	MessageID string        `path:"messageId" doc:"The newest answer; after a turn that left none, the user message"`
+	Stream    bool          `json:"stream" doc:"true: answer with an event stream"`
+	Metadata  body.Metadata `json:"metadata" doc:"Of the new answer"`
 }
 
 // regenerateAnswer answers the newest user message again; the new answer replaces the old one.
-func (a *API) regenerateAnswer(ctx context.Context, in *regenerateIn, stream endpoint.Stream) (*turnResult, error) {
+func (a *API) regenerateAnswer(ctx context.Context, in *regenerateIn, stream endpoint.Stream) (*body.TurnResult, error) {
 	ask := func() (*conversationpb.Reply, error) {
 		return a.about(ctx, in.ID, in.MessageID, func(view *nodepb.MessageReply) (*conversationpb.Reply, error) {
 			question := view.Message
@@ -26,7 +28,7 @@ func (a *API) regenerateAnswer(ctx context.Context, in *regenerateIn, stream end
 				question = view.InReplyTo
 			}
 			if question == nil {
-				return nil, machine.Fail(failurepb.Code_INVALID_MESSAGE_TARGET, "the message that was answered is gone")
+				return nil, failure.New(failurepb.Code_INVALID_MESSAGE_TARGET, failure.QuestionGone)
 			}
 			command := a.command(ctx, in.ID)
 			command.Body = &conversationpb.Command_Regenerate{Regenerate: &conversationpb.Regenerate{
@@ -42,9 +44,9 @@ func (a *API) regenerateAnswer(ctx context.Context, in *regenerateIn, stream end
 // runTurn sends a command that starts a turn and answers with the turn's result or a stream.
 func (a *API) runTurn(
 	ctx context.Context, id string, streamed bool, stream endpoint.Stream, ask func() (*conversationpb.Reply, error),
-) (*turnResult, error) {
+) (*body.TurnResult, error) {
 	if streamed {
-		return nil, a.streamTurn(ctx, id, stream, func() (*messageView, uint64, error) {
+		return nil, a.streamTurn(ctx, id, stream, func() (*frames.MessageView, uint64, error) {
 			reply, err := ask()
 			return accepted(id, reply, err)
 		})
@@ -52,6 +54,9 @@ func (a *API) runTurn(
 	reply, err := ask()
 	if err != nil {
 		return nil, err
+	}
+	if queued := reply.GetAccepted(); queued != nil {
+		return &body.TurnResult{ConversationID: id, Queued: queued}, nil
 	}
 	return a.turnResult(ctx, id, reply.GetTurn())
 }

@@ -3,6 +3,7 @@ package convapi
 import (
 	"encoding/json"
 
+	"parley/httpedge/convapi/body"
 	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
 )
@@ -28,7 +29,7 @@ func (r resolutionInput) Described() (value any, nullable bool) { return resolut
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (r *resolutionInput) UnmarshalJSON(raw []byte) error {
-	if isNull(raw) {
+	if body.IsNull(raw) {
 		return nil
 	}
 	var in resolutionSchema

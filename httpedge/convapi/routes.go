@@ -1,6 +1,7 @@
 package convapi
 
 import (
+	"parley/httpedge/convapi/body"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
 )
@@ -8,10 +9,10 @@ import (
 // Surface returns the conversation server's routes with its error rendering.
 func (a *API) Surface() endpoint.Surface {
 	surface := endpoint.Surface{
-		Name: "conversation", Rows: a.rows(), Refusals: problems(), Wording: wording(), AppendProblem: appendProblem,
+		Name: "conversation", Routes: a.routes(), Refusals: body.Problems(), Wording: body.Wording(), AppendProblem: body.AppendProblem,
 	}
 	if a.config.Docs {
-		a.docs = newDocuments(a.config, surface.Rows)
+		a.docs = newDocuments(a.config, surface.Routes)
 	}
 	return surface
 }
@@ -19,8 +20,8 @@ func (a *API) Surface() endpoint.Surface {
 // BasePath is the path under which the surface is mounted.
 func (a *API) BasePath() string { return a.config.basePath() }
 
-// rows declares the routes of this surface, in the order of document 2.
-func (a *API) rows() []endpoint.Row {
+// routes declares the routes of this surface, in the order of document 2.
+func (a *API) routes() []endpoint.Route {
 	const (
 		notFound     = failurepb.Code_NOT_FOUND
 		forbidden    = failurepb.Code_FORBIDDEN
@@ -46,7 +47,7 @@ func (a *API) rows() []endpoint.Row {
 	agents, conversations := endpoint.Tag("Agents"), endpoint.Tag("Conversations")
 	messages, events, docs := endpoint.Tag("Messages"), endpoint.Tag("Events"), endpoint.Tag("Docs")
 	actions := endpoint.Tag("Actions")
-	rows := []endpoint.Row{
+	routes := []endpoint.Route{
 		endpoint.On("GET /agents", "agent:read", a.listAgents,
 			agents, endpoint.Summary("List the agents")),
 		endpoint.On("GET /agents/{agentId}", "agent:read", a.getAgent,
@@ -75,6 +76,7 @@ func (a *API) rows() []endpoint.Row {
 			endpoint.Page("limit", c.MessagePage, c.MaxMessagePage), endpoint.Errors(invalid, forbidden, notFound)),
 		endpoint.OnStream("POST /conversations/{id}/messages", "conversation:write", a.sendMessage, endpoint.Once(),
 			messages, endpoint.Summary("Send a message; the answer is JSON, or an event stream when stream is true"),
+			endpoint.AlsoAs[body.QueuedMessage](202, "The message waits for its turn (onBusy queue)"),
 			endpoint.Timeout(c.TurnTimeout), endpoint.MaxBody(c.MaxFileBody),
 			endpoint.Errors(invalid, spent, noBudget, forbidden, noFiles, notFound, pending, busy, tooMany, tooLarge, badType), writes),
 		endpoint.OnStream("POST /conversations/{id}/messages/{messageId}/regenerate", "conversation:write", a.regenerateAnswer, endpoint.Once(),
@@ -117,12 +119,12 @@ func (a *API) rows() []endpoint.Row {
 			events, endpoint.Summary("Follow the event log: what is stored after a cursor, then what happens"),
 			endpoint.Errors(invalid, forbidden, notFound)),
 	}
-	rows = append(rows, a.exportRoutes()...)
-	rows = append(rows, a.fileRoutes()...)
-	rows = append(rows, a.taskRoutes()...)
+	routes = append(routes, a.exportRoutes()...)
+	routes = append(routes, a.fileRoutes()...)
+	routes = append(routes, a.taskRoutes()...)
 	if c.Docs {
-		rows = append(
-			rows,
+		routes = append(
+			routes,
 			endpoint.OnBytes("GET /docs", "docs:read", a.getDocs,
 				docs, endpoint.Summary("This API as a page"), endpoint.Hidden()),
 			endpoint.OnBytes("GET /docs/openapi.json", "docs:read", a.getOpenAPI,
@@ -132,9 +134,9 @@ func (a *API) rows() []endpoint.Row {
 		)
 	}
 	if c.AuthEnabled { // limits per caller need authenticated callers
-		for i := range rows {
-			endpoint.Errors(failurepb.Code_RATE_LIMITED)(&rows[i])
+		for i := range routes {
+			endpoint.Errors(failurepb.Code_RATE_LIMITED)(&routes[i])
 		}
 	}
-	return rows
+	return routes
 }

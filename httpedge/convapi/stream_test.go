@@ -21,7 +21,6 @@ import (
 
 	"parley/actors/core/failure"
 	"parley/actors/core/follow"
-	"parley/actors/machine"
 	"parley/httpedge"
 	"parley/httpedge/convapi"
 	"parley/httpedge/endpoint"
@@ -116,7 +115,7 @@ func (c *talk) Ask(_ context.Context, command *conversationpb.Command) (*convers
 		return other(command)
 	}
 	if busy != "" {
-		return nil, machine.Fail(failurepb.Code_CONVERSATION_BUSY, "a turn is running").With("activeRunId", busy)
+		return nil, failure.Verbatim(failurepb.Code_CONVERSATION_BUSY, "a turn is running").With("activeRunId", busy)
 	}
 	send := command.GetSend()
 	if send == nil {

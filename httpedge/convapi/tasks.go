@@ -7,10 +7,9 @@ import (
 	"strings"
 
 	"parley/actors/core/entity"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
+	"parley/httpedge/convapi/body"
 	"parley/httpedge/endpoint"
-	"parley/httpedge/filing"
-	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 	"parley/proto/nodepb"
@@ -18,7 +17,7 @@ import (
 )
 
 // taskRoutes declares the routes of background tasks (document 5, section 5).
-func (a *API) taskRoutes() []endpoint.Row {
+func (a *API) taskRoutes() []endpoint.Route {
 	const (
 		notFound    = failurepb.Code_NOT_FOUND
 		forbidden   = failurepb.Code_FORBIDDEN
@@ -30,7 +29,7 @@ func (a *API) taskRoutes() []endpoint.Row {
 		storageFail = failurepb.Code_STORAGE_FAILED
 	)
 	tasks, c := endpoint.Tag("Tasks"), a.config
-	return []endpoint.Row{
+	return []endpoint.Route{
 		endpoint.On("POST /tasks", "task:write", a.createTask, endpoint.Once(),
 			tasks, endpoint.Summary("Give an agent a task to work on in the background"), endpoint.Status(201),
 			endpoint.MaxBody(c.MaxFileBody),
@@ -59,45 +58,44 @@ func (a *API) taskRoutes() []endpoint.Row {
 }
 
 type createTaskIn struct {
-	AgentID     string      `json:"agentId" required:"true"`
-	Input       string      `json:"input" required:"true" doc:"What the agent is to do"`
-	UserID      string      `json:"userId" doc:"Owner; used only when no identity was established"`
-	Files       []fileInput `json:"files" doc:"Stored with the task; the agent's rules for attachments hold"`
-	CallbackURL string      `json:"callbackUrl" doc:"Told by a signed POST when the task completes, fails or waits for input"`
-	Metadata    metadata    `json:"metadata"`
+	AgentID     string        `json:"agentId" required:"true"`
+	Input       string        `json:"input" required:"true" doc:"What the agent is to do"`
+	UserID      string        `json:"userId" doc:"Owner; used only when no identity was established"`
+	Files       []fileInput   `json:"files" doc:"Stored with the task; the agent's rules for attachments hold"`
+	CallbackURL string        `json:"callbackUrl" doc:"Told by a signed POST when the task completes, fails or waits for input"`
+	Metadata    body.Metadata `json:"metadata"`
 }
 
 // Validate implements endpoint.Validator.
-func (in *createTaskIn) Validate() *machine.Failure {
-	invalid := func(text string) *machine.Failure { return machine.Fail(failurepb.Code_VALIDATION, "%s", text) }
+func (in *createTaskIn) Validate() *failure.Failure {
 	switch {
 	case in.AgentID == "":
-		return invalid("agentId is required")
+		return failure.New(failurepb.Code_VALIDATION, failure.Required).In("agentId")
 	case strings.TrimSpace(in.Input) == "":
-		return invalid("input is required")
+		return failure.New(failurepb.Code_VALIDATION, failure.Required).In("input")
 	case in.CallbackURL == "":
 		return nil
 	}
 	const longest = 2048
 	if len(in.CallbackURL) > longest {
-		return invalid("callbackUrl is longer than 2048 bytes")
+		return failure.New(failurepb.Code_VALIDATION, failure.TooLong).In("callbackUrl").Param("maxBytes", longest)
 	}
 	target, err := url.Parse(in.CallbackURL)
 	if err != nil || target.Hostname() == "" || target.User != nil || target.Scheme != "http" && target.Scheme != "https" {
-		return invalid("callbackUrl must be an absolute http or https URL")
+		return failure.New(failurepb.Code_VALIDATION, failure.AbsoluteHTTPURL).In("callbackUrl")
 	}
 	return nil
 }
 
 // createTask creates a task. The bytes of its files are stored first; its conversation adds them with its first message.
-func (a *API) createTask(ctx context.Context, in *createTaskIn) (*taskEnvelopeOut, error) {
+func (a *API) createTask(ctx context.Context, in *createTaskIn) (*body.TaskEnvelopeOut, error) {
 	agent, ok := a.agents.Agent(endpoint.CallerFrom(ctx).ProjectID, in.AgentID)
 	if !ok {
-		return nil, notFound("agent")
+		return nil, notFound(failure.AgentNotFound)
 	}
 	if in.CallbackURL != "" && a.checkCallback != nil {
 		if err := a.checkCallback(ctx, in.CallbackURL); err != nil {
-			return nil, machine.Fail(failurepb.Code_VALIDATION, "callbackUrl %s", err)
+			return nil, failure.New(failurepb.Code_VALIDATION, failure.CallbackRefused).In("callbackUrl").Param("problem", err)
 		}
 	}
 	command := a.taskCommand(ctx, a.ids.NewID("task"))
@@ -113,38 +111,13 @@ func (a *API) createTask(ctx context.Context, in *createTaskIn) (*taskEnvelopeOu
 	if err != nil {
 		return nil, err
 	}
-	takeBack, err := a.taskFiles(ctx, command, agent, stored)
-	if err != nil {
-		return nil, err
-	}
+	create.Stored = stored
 	reply, err := a.askTask(ctx, command)
-	takeBack(err)
 	if err != nil {
 		a.filer.Drop(ctx, stored, err)
 		return nil, err
 	}
-	return &taskEnvelopeOut{recordOfTask(reply.GetTask(), nil)}, nil
-}
-
-// taskFiles lets a new task bring the files to its conversation. FOR ONE RELEASE: where a node does not know how, the conversation
-// is made before, see turns.Asker.Stepwise.
-func (a *API) taskFiles(
-	ctx context.Context, command *taskpb.Command, agent *agentpb.Agent, stored []*conversationpb.File,
-) (takeBack func(error), err error) {
-	create := command.GetCreate()
-	create.Stored = stored
-	if len(stored) == 0 {
-		return func(error) {}, nil
-	}
-	first := a.command(ctx, create.GetConversationId())
-	first.Caller = command.GetCaller()
-	first.Opening = filing.Opening(stored, agent)
-	first.Opening.Create = taskpb.Conversation(command.GetTaskId(), create.GetInput(), agent)
-	rest, takeBack, err := a.asker.Stepwise(ctx, first)
-	if err == nil && rest.GetOpening() == nil {
-		create.Files, create.Stored = conversationpb.Refs(stored), nil
-	}
-	return takeBack, err
+	return &body.TaskEnvelopeOut{Task: body.RecordOfTask(reply.GetTask(), nil)}, nil
 }
 
 // taskCommand returns a command of the request's caller on a task.
@@ -165,7 +138,7 @@ type listTasksIn struct {
 }
 
 // listTasks lists the caller's tasks, or all tasks where the server does not authenticate callers and the query names no user.
-func (a *API) listTasks(ctx context.Context, in *listTasksIn) (*taskListOut, error) {
+func (a *API) listTasks(ctx context.Context, in *listTasksIn) (*body.TaskListOut, error) {
 	caller := endpoint.CallerFrom(ctx) // includes the query's userId where it is trusted
 	page, err := entity.Read[*taskpb.TasksReply](ctx, a.entities, &taskpb.TasksQuery{
 		TenantId: caller.TenantID, ProjectId: caller.ProjectID,
@@ -176,12 +149,12 @@ func (a *API) listTasks(ctx context.Context, in *listTasksIn) (*taskListOut, err
 	if err != nil {
 		return nil, err
 	}
-	out := &taskListOut{
-		Tasks: make([]taskRecord, 0, len(page.Tasks)), Total: int(page.GetTotal()), Limit: in.Limit, Offset: in.Offset,
+	out := &body.TaskListOut{
+		Tasks: make([]body.TaskRecord, 0, len(page.Tasks)), Total: int(page.GetTotal()), Limit: in.Limit, Offset: in.Offset,
 		HasMore: in.Offset+len(page.Tasks) < int(page.GetTotal()),
 	}
 	for _, task := range page.Tasks {
-		out.Tasks = append(out.Tasks, recordOfTask(task, nil))
+		out.Tasks = append(out.Tasks, body.RecordOfTask(task, nil))
 	}
 	return out, nil
 }
@@ -193,57 +166,57 @@ type taskIn struct {
 // maxTaskComments is how many of the newest comments are shown: more than a task may have.
 const maxTaskComments = 2000
 
-func (a *API) getTask(ctx context.Context, in *taskIn) (*taskReadOut, error) {
+func (a *API) getTask(ctx context.Context, in *taskIn) (*body.TaskReadOut, error) {
 	view, err := a.readableTask(ctx, in.ID, maxTaskComments, true)
 	if err != nil {
 		return nil, err
 	}
-	return &taskReadOut{Task: recordOfTask(view.Task, view.Comments), Result: recordOfResult(view.Task, view.Result)}, nil
+	return &body.TaskReadOut{Task: body.RecordOfTask(view.Task, view.Comments), Result: body.RecordOfResult(view.Task, view.Result)}, nil
 }
 
-func (a *API) getTaskStatus(ctx context.Context, in *taskIn) (*taskStatusOut, error) {
+func (a *API) getTaskStatus(ctx context.Context, in *taskIn) (*body.TaskStatusOut, error) {
 	view, err := a.readableTask(ctx, in.ID, 0, false)
 	if err != nil {
 		return nil, err
 	}
-	return statusOfTask(view.Task), nil
+	return body.StatusOfTask(view.Task), nil
 }
 
-func (a *API) getTaskResult(ctx context.Context, in *taskIn) (*taskResultEnvelopeOut, error) {
+func (a *API) getTaskResult(ctx context.Context, in *taskIn) (*body.TaskResultEnvelopeOut, error) {
 	view, err := a.readableTask(ctx, in.ID, 0, true)
 	switch {
 	case err != nil:
 		return nil, err
 	case view.Result == nil:
-		return nil, notFound("result")
+		return nil, notFound(failure.ResultNotFound)
 	}
-	return &taskResultEnvelopeOut{*recordOfResult(view.Task, view.Result)}, nil
+	return &body.TaskResultEnvelopeOut{Result: *body.RecordOfResult(view.Task, view.Result)}, nil
 }
 
-func (a *API) getTaskComments(ctx context.Context, in *taskIn) (*taskCommentListOut, error) {
+func (a *API) getTaskComments(ctx context.Context, in *taskIn) (*body.TaskCommentListOut, error) {
 	view, err := a.readableTask(ctx, in.ID, maxTaskComments, false)
 	if err != nil {
 		return nil, err
 	}
-	return &taskCommentListOut{Comments: recordsOfComments(in.ID, view.Comments), Total: int(view.Task.GetComments())}, nil
+	return &body.TaskCommentListOut{Comments: body.RecordsOfComments(in.ID, view.Comments), Total: int(view.Task.GetComments())}, nil
 }
 
 // readableTask returns a task if the caller may see it.
 func (a *API) readableTask(ctx context.Context, id string, comments int, result bool) (*nodepb.TaskReply, error) {
 	if !plausibleTask(id) {
-		return nil, notFound("task")
+		return nil, notFound(failure.TaskNotFound)
 	}
 	view, err := entity.Read[*nodepb.TaskReply](ctx, a.entities, &nodepb.TaskQuery{Id: id, Comments: uint32(comments), Result: result})
 	if err != nil {
 		return nil, err
 	}
-	switch view.Task.AccessOf(callerOf(ctx)) {
+	switch conversationpb.AccessTo(view.Task, callerOf(ctx)) {
 	case conversationpb.AccessGranted:
 		return view, nil
 	case conversationpb.AccessDenied:
-		return nil, machine.Fail(failurepb.Code_FORBIDDEN, "Access denied")
+		return nil, failure.New(failurepb.Code_FORBIDDEN, failure.AccessDenied)
 	default:
-		return nil, notFound("task")
+		return nil, notFound(failure.TaskNotFound)
 	}
 }
 
@@ -251,14 +224,14 @@ func (a *API) readableTask(ctx context.Context, id string, comments int, result 
 func plausibleTask(id string) bool { return strings.HasPrefix(id, "task_") && plausible(id) }
 
 type addTaskCommentIn struct {
-	ID       string   `path:"taskId"`
-	Content  string   `json:"content" required:"true"`
-	Metadata metadata `json:"metadata" doc:"An object answers, from question to answer, answers several questions at once"`
+	ID       string        `path:"taskId"`
+	Content  string        `json:"content" required:"true"`
+	Metadata body.Metadata `json:"metadata" doc:"An object answers, from question to answer, answers several questions at once"`
 }
 
-func (a *API) addTaskComment(ctx context.Context, in *addTaskCommentIn) (*taskCommentedOut, error) {
+func (a *API) addTaskComment(ctx context.Context, in *addTaskCommentIn) (*body.TaskCommentedOut, error) {
 	if !plausibleTask(in.ID) {
-		return nil, notFound("task")
+		return nil, notFound(failure.TaskNotFound)
 	}
 	if err := a.mayAnswer(ctx, in); err != nil {
 		return nil, err
@@ -269,8 +242,8 @@ func (a *API) addTaskComment(ctx context.Context, in *addTaskCommentIn) (*taskCo
 	if err != nil {
 		return nil, err
 	}
-	return &taskCommentedOut{
-		Comment: recordOfComment(in.ID, reply.GetComment()), Task: recordOfTask(reply.GetTask(), nil),
+	return &body.TaskCommentedOut{
+		Comment: body.RecordOfComment(in.ID, reply.GetComment()), Task: body.RecordOfTask(reply.GetTask(), nil),
 	}, nil
 }
 
@@ -323,9 +296,9 @@ func (in *addTaskCommentIn) answers(waiting *taskpb.Waiting, actionID string) ([
 	return json.Marshal(answers)
 }
 
-func (a *API) cancelTask(ctx context.Context, in *taskIn) (*taskEnvelopeOut, error) {
+func (a *API) cancelTask(ctx context.Context, in *taskIn) (*body.TaskEnvelopeOut, error) {
 	if !plausibleTask(in.ID) {
-		return nil, notFound("task")
+		return nil, notFound(failure.TaskNotFound)
 	}
 	command := a.taskCommand(ctx, in.ID)
 	command.Body = &taskpb.Command_Cancel{Cancel: &taskpb.Cancel{}}
@@ -333,5 +306,5 @@ func (a *API) cancelTask(ctx context.Context, in *taskIn) (*taskEnvelopeOut, err
 	if err != nil {
 		return nil, err
 	}
-	return &taskEnvelopeOut{recordOfTask(reply.GetTask(), nil)}, nil
+	return &body.TaskEnvelopeOut{Task: body.RecordOfTask(reply.GetTask(), nil)}, nil
 }

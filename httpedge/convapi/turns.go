@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"parley/actors/core/entity"
+	"parley/actors/core/failure"
+	"parley/httpedge/convapi/frames"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/eventlog"
 	"parley/httpedge/sse"
@@ -15,9 +17,9 @@ import (
 // streamTurn sends a command that starts or resumes a turn and streams the turn: the opening, text and tool calls as they come,
 // then stream.done or stream.error. A failure is a JSON answer with its status: nothing is streamed before the command is
 // accepted. The turn does not depend on the connection. ask sends the command and returns how the stream begins.
-func (a *API) streamTurn(ctx context.Context, id string, stream endpoint.Stream, ask func() (*messageView, uint64, error)) error {
+func (a *API) streamTurn(ctx context.Context, id string, stream endpoint.Stream, ask func() (*frames.MessageView, uint64, error)) error {
 	if !plausible(id) {
-		return notFound("conversation")
+		return notFound(failure.ConversationNotFound)
 	}
 	if err := stream.Admit(); err != nil {
 		return err
@@ -32,17 +34,17 @@ func (a *API) streamTurn(ctx context.Context, id string, stream endpoint.Stream,
 		if err != nil {
 			return sse.Options{}, err
 		}
-		return sse.Options{After: after, Opening: view.opening(), View: view, InOrder: true}, nil
+		return sse.Options{After: after, Opening: view.Opening(), View: view, InOrder: true}, nil
 	})
 }
 
 // accepted returns the view of a turn that a command started.
-func accepted(id string, reply *conversationpb.Reply, err error) (*messageView, uint64, error) {
+func accepted(id string, reply *conversationpb.Reply, err error) (*frames.MessageView, uint64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
 	begun := reply.GetAccepted()
-	return newMessageView(id, begun), begun.GetSeq(), nil
+	return frames.NewMessageView(id, begun), begun.GetSeq(), nil
 }
 
 // about sends a command about the current version of a message. The rules refuse it when messages were replaced or removed
@@ -67,13 +69,13 @@ func (a *API) about(
 // message reads a message of a conversation that the caller may see.
 func (a *API) message(ctx context.Context, id, messageID string) (*nodepb.MessageReply, error) {
 	if !plausible(id) {
-		return nil, notFound("conversation")
+		return nil, notFound(failure.ConversationNotFound)
 	}
 	if !plausible(messageID) {
 		if _, err := a.readable(ctx, id); err != nil { // failures of the conversation itself come first
 			return nil, err
 		}
-		return nil, notFound("message")
+		return nil, notFound(failure.MessageNotFound)
 	}
 	view, err := entity.Read[*nodepb.MessageReply](ctx, a.entities, &nodepb.MessageQuery{Id: id, MessageId: messageID})
 	if err != nil {

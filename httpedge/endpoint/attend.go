@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// lookEvery is how often the connection of a route that EndsWithClient is looked at. Most calls end before the first look.
+// lookEvery is the interval at which the connection of an EndsWithClient route is checked. Most calls end before the first check.
 const lookEvery = time.Second
 
 var errClientLeft = errors.New("the client closed the connection")
 
-// attended ends the context of a route that EndsWithClient once the client has closed its side of the connection.
+// attended cancels the context of an EndsWithClient route once the client has closed its side of the connection.
 func (x *exchange) attended(ctx context.Context) context.Context {
-	if !x.row.endsWithClient {
+	if !x.route.endsWithClient {
 		return ctx
 	}
 	conn := x.rc.Conn() // x ends with the request
@@ -27,7 +27,7 @@ func (x *exchange) attended(ctx context.Context) context.Context {
 	})
 }
 
-// closed says whether the other side has closed a connection, and takes nothing from it.
+// closed says whether the other side has closed a connection, without reading from it.
 func closed(conn net.Conn) (yes bool) {
 	socket, ok := bare(conn).(syscall.Conn)
 	if !ok {

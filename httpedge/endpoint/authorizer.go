@@ -6,7 +6,7 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// Authorizer decides what the rules cannot know: whether this caller may do it. It is asked after the caller was found
+// Authorizer asks a policy outside the rules whether this caller may do something. It is asked after the caller was found
 // to have access to the conversation; who asks is CallerFrom. Nil permits, a *machine.Failure refuses.
 type Authorizer interface {
 	// AuthorizeBudget permits that a conversation may cost more than it might so far (BUDGET_FORBIDDEN).
@@ -15,7 +15,7 @@ type Authorizer interface {
 	AuthorizeResolve(ctx context.Context, decision *ActionDecision) error
 }
 
-// BudgetRaise is a change after which a conversation may cost more.
+// BudgetRaise is a change that lets a conversation cost more.
 type BudgetRaise struct {
 	ConversationID string // of the new conversation, when it is being created
 	AgentID        string
@@ -25,7 +25,7 @@ type BudgetRaise struct {
 	SpentNanoUSD   int64
 }
 
-// ActionDecision is what somebody wants to answer to a pending action.
+// ActionDecision is the answer that a caller wants to give to a pending action.
 type ActionDecision struct {
 	ConversationID string
 	AgentID        string

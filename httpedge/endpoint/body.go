@@ -35,7 +35,7 @@ func decodeBody(body []byte, in any, maxDepth int) *machine.Failure {
 	return nil
 }
 
-// tooDeep says whether JSON nests deeper than max. It need not be right about what is not JSON.
+// tooDeep says whether JSON nests deeper than max. The result is undefined for invalid JSON.
 func tooDeep(body []byte, maxDepth int) bool {
 	if len(body) <= maxDepth {
 		return false
@@ -59,8 +59,8 @@ func tooDeep(body []byte, maxDepth int) bool {
 	return false
 }
 
-// vastNumber is a number in JSON that is none to most who read JSON, "" when there is none: what is too large for a double becomes
-// infinite there. What is kept as it was sent would be shown to them. It need not be right about what is not JSON.
+// vastNumber returns a number that most JSON parsers cannot represent, "" when there is none: one too large for a double becomes
+// infinite in them, and what is stored as it was sent is shown to them later. The result is undefined for invalid JSON.
 func vastNumber(body []byte) string {
 	quoted := false
 	for i := 0; i < len(body); i++ {
@@ -81,10 +81,10 @@ func vastNumber(body []byte) string {
 	return ""
 }
 
-// maxShown is how much of a number a refusal repeats.
+// maxShown bounds the part of a number that a failure quotes.
 const maxShown = 40
 
-// numberAt is the number with which a text begins.
+// numberAt returns the number at the beginning of a text.
 func numberAt(text []byte) []byte {
 	for i, c := range text {
 		if (c < '0' || c > '9') && c != '-' && c != '+' && c != '.' && c != 'e' && c != 'E' {
@@ -100,7 +100,7 @@ func isVast(number []byte) bool {
 	if len(number) < safe && !bytes.ContainsAny(number, "eE") {
 		return false
 	}
-	value, _ := strconv.ParseFloat(string(number), 64) // what is no number at all was told before
+	value, _ := strconv.ParseFloat(string(number), 64) // malformed numbers were refused before
 	return math.IsInf(value, 0)
 }
 

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"context"
+	"net/http"
 	"net/textproto"
 	"strings"
 	"sync/atomic"
@@ -36,11 +37,29 @@ type Request interface {
 	RemoteIP() string
 }
 
-// HeaderPeeker is what a Request may be, too: it shows a header without copying it.
+// Patterned is an optional interface of a Request.
+type Patterned interface {
+	// Pattern is the path of the request's route, with {name} for parameters; "" = no route.
+	Pattern() string
+}
+
+// HeaderPeeker is an optional interface of a Request: it reads a header without copying it.
 type HeaderPeeker interface {
 	// PeekHeader returns the first header of that name, or nothing. The bytes are the server's own: they may only be read, and
 	// only until the request is answered.
 	PeekHeader(name string) []byte
+}
+
+// Headers is what a Request may be, too: all header lines of a name are seen, headers of the request are replaced for whoever
+// handles it, and headers are added to the answer, whatever it will be. It may be used until the handler returns. Values must not
+// come from outside unchecked.
+type Headers interface {
+	// HeaderValues returns the values of all header lines of that name, in order.
+	HeaderValues(name string) []string
+	// ReplaceHeader has the request carry a header once with a value, whatever the client sent; an empty value removes it.
+	ReplaceHeader(name, value string)
+	// AnswerHeader adds a header to the answer. Set-Cookie may be added several times, others are replaced.
+	AnswerHeader(name, value string)
 }
 
 // Authenticator establishes the caller of a request. A failure ends the request (AUTH_REQUIRED, FORBIDDEN). It is
@@ -53,14 +72,14 @@ type Authenticator interface {
 type Limiter interface {
 	// Allow counts one request on a route and refuses it (RATE_LIMITED, with details.retryAfter in seconds) when the
 	// caller has used up what it may ask for.
-	Allow(caller Caller, request Request, route *Row) *machine.Failure
+	Allow(caller Caller, request Request, route *Route) *machine.Failure
 	// OpenStream takes one of the caller's places for open streams. release gives it back; it is safe to call twice.
 	OpenStream(caller Caller, request Request) (release func(), failure *machine.Failure)
 }
 
 type callKey struct{}
 
-// Call is what a handler may know of its request besides the input, and what it notes of how it was answered.
+// Call is what a handler knows of its request besides the input, and what it records about the answer.
 type Call struct {
 	Caller    Caller
 	RequestID string
@@ -80,7 +99,7 @@ func (c *Call) ServedBy() string {
 	return ""
 }
 
-// ServedStale says that the answer may be older than what was acknowledged.
+// ServedStale says that the answer may not include all acknowledged writes.
 func (c *Call) ServedStale() bool { return c.servedStale.Load() }
 
 // WithCall returns a context that carries the call.
@@ -121,6 +140,50 @@ func RequestFrom(ctx context.Context) Request {
 		return x
 	}
 	return nil
+}
+
+// CountAgain counts one more request of the caller on the route, for a handler that carries out several calls that came in one
+// request, and refuses it as it would have been refused alone. It may be used where RequestFrom may.
+func CountAgain(ctx context.Context) error {
+	if x := exchangeFrom(ctx); x != nil {
+		if refused := x.count(ctx); refused != nil {
+			return refused
+		}
+	}
+	return nil
+}
+
+// RequestedURL returns the scheme and host under which the client asked, with what a proxy in front says of the scheme. It may be
+// used where RequestFrom may.
+func RequestedURL(ctx context.Context) (scheme, host string) {
+	x := exchangeFrom(ctx)
+	if x == nil {
+		return "http", ""
+	}
+	scheme = "http"
+	if x.rc.IsTLS() {
+		scheme = "https"
+	}
+	forwarded, _, _ := strings.Cut(x.Header("X-Forwarded-Proto"), ",")
+	switch forwarded = strings.ToLower(strings.TrimSpace(forwarded)); forwarded {
+	case "http", "https":
+		scheme = forwarded
+	}
+	return scheme, string(x.rc.Host())
+}
+
+// ProblemOf words an error as the surface of the request does, for a handler that puts it into a body of its own. What broke is
+// logged with the request. It may be used where RequestFrom may.
+func ProblemOf(ctx context.Context, err error) *Problem {
+	x := exchangeFrom(ctx)
+	if x == nil {
+		return &Problem{Status: http.StatusInternalServerError, Cause: err}
+	}
+	problem := x.surface.problem(refused(ctx, err))
+	if problem.Status == http.StatusInternalServerError {
+		x.code, x.cause = problem.Code, problem.Cause
+	}
+	return problem
 }
 
 // PrefixedHeaders returns copies of the request's headers whose name begins with a prefix, in any case, by what follows the
@@ -173,8 +236,8 @@ func ServedStale(ctx context.Context) {
 	}
 }
 
-// Apart returns a context for one of several conversations that a handler asks: which node answered for it does not
-// show, since no node answers for the whole.
+// Apart returns a context for a handler that asks several conversations: the node that answers for one of them is not recorded,
+// since no node answers for the whole.
 func Apart(ctx context.Context) context.Context {
 	call, ok := ctx.Value(callKey{}).(*Call)
 	if !ok {

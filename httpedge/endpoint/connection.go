@@ -33,7 +33,7 @@ func (x *exchange) takeConn(serve func(conn net.Conn, ahead []byte)) {
 	})
 }
 
-// overread returns what HTTP has read from a connection beyond the request, which would be missing from the client's next one.
+// overread returns the bytes that the HTTP server has read beyond the request: they belong to the client's next one.
 func overread(hijacked net.Conn) (ahead []byte, ok bool) {
 	if hijacked.SetReadDeadline(time.Unix(1, 0)) != nil { // so that only the buffer answers
 		return nil, false
@@ -48,14 +48,14 @@ func overread(hijacked net.Conn) (ahead []byte, ok bool) {
 	}
 }
 
-// primed is a connection of which the beginning of the next request was read already.
+// primed is a connection that returns bytes which were read ahead before its own.
 type primed struct {
 	net.Conn
 	ahead []byte
 	read  atomic.Bool // all of ahead
 }
 
-// prime returns a connection that says ahead first.
+// prime returns a connection whose first bytes are ahead.
 func prime(conn net.Conn, ahead []byte) net.Conn {
 	if len(ahead) == 0 {
 		return conn
@@ -63,7 +63,7 @@ func prime(conn net.Conn, ahead []byte) net.Conn {
 	return &primed{Conn: conn, ahead: ahead}
 }
 
-// bare returns the connection itself, of which everything that was read ahead has been taken.
+// bare returns the underlying connection once everything that was read ahead has been consumed.
 func bare(conn net.Conn) net.Conn {
 	if p, ok := conn.(*primed); ok {
 		return p.Conn
@@ -84,8 +84,8 @@ func (p *primed) Read(into []byte) (int, error) {
 	return n, nil
 }
 
-// AwaitData waits until the other side has sent something, which is left unread (true), has closed its side (false), or the
-// patience is over (an error). Of a connection that cannot be looked at so it says true.
+// AwaitData waits until the other side has sent something, which is left unread (true), has closed its side (false), or the wait
+// has timed out (an error). For a connection that cannot be peeked at it returns true.
 func AwaitData(conn net.Conn, patience time.Duration) (came bool, err error) {
 	if p, ok := conn.(*primed); ok && !p.read.Load() {
 		return true, nil
@@ -122,8 +122,8 @@ func peek(fd uintptr) (int, error) {
 	}
 }
 
-// part answers and leaves the closing of the connection to whoever takes what its client may still be sending. The answer
-// is not held up by it.
+// part sends the answer at once, and leaves it to another goroutine to drain what the client is still sending and to close the
+// connection.
 func (x *exchange) part() {
 	x.rc.SetConnectionClose()
 	if x.mux.config.Part == nil || x.down != nil || x.serve != nil {
@@ -146,8 +146,7 @@ func (x *exchange) part() {
 	})
 }
 
-// sendUnchunked answers a client of HTTP/1.0, which knows no chunks, with a file of unknown size: its end is the
-// connection's.
+// sendUnchunked sends a file of unknown size to an HTTP/1.0 client, which knows no chunks: closing the connection ends it.
 func (x *exchange) sendUnchunked(down *download) {
 	header := &x.rc.Response.Header
 	header.SetContentLength(lengthUnknown)
@@ -172,7 +171,7 @@ func (x *exchange) sendUnchunked(down *download) {
 	})
 }
 
-// lengthUnknown has fasthttp name neither a length nor chunks.
+// lengthUnknown makes fasthttp send neither a Content-Length nor chunks.
 const lengthUnknown = -2
 
 // http10 says that the client knows no chunks.

@@ -22,7 +22,7 @@ func (x *exchange) writeFile(file *File) error {
 	}
 	if file.Open == nil {
 		x.fileHeaders(file)
-		x.rc.SetStatusCode(x.row.Status)
+		x.rc.SetStatusCode(x.route.Status)
 		x.rc.Response.SetBodyRaw(file.Body)
 		return nil
 	}
@@ -46,7 +46,7 @@ func (x *exchange) writeFile(file *File) error {
 	}
 	header := &x.rc.Response.Header
 	x.fileHeaders(file)
-	x.rc.SetStatusCode(x.row.Status)
+	x.rc.SetStatusCode(x.route.Status)
 	if file.Size >= 0 {
 		header.Set("Accept-Ranges", "bytes")
 	}

@@ -41,13 +41,13 @@ type sampleIn struct {
 	} `json:"nested"`
 }
 
-func newTestMux(tb testing.TB, rows ...Row) *Mux {
+func newTestMux(tb testing.TB, routes ...Route) *Mux {
 	tb.Helper()
 	mux := NewMux(MuxConfig{
 		MaxPathBytes: 2048, MaxJSONDepth: 64, MaxStreams: 10, RequestTimeout: 1 << 40, Authenticator: everyone{},
 	})
 	require.NoError(tb, mux.Mount("/x", Surface{
-		Name: "sample", Rows: rows,
+		Name: "sample", Routes: routes,
 		Refusals: map[failurepb.Code]Refusal{
 			failurepb.Code_VALIDATION:         {Status: 400, Code: "bad"},
 			failurepb.Code_NOT_FOUND:          {Status: 404, Code: "unknown"},

@@ -34,7 +34,7 @@ const (
 type exchange struct {
 	mux     *Mux
 	surface *mounted
-	row     *Row // nil when no route matched
+	route   *Route // nil when no route matched
 	rc      *fasthttp.RequestCtx
 	started time.Time
 	call    *Call
@@ -52,11 +52,14 @@ type exchange struct {
 	serve    func(Takeover)
 	code     string // wire code of the problem that was answered
 	cause    error  // what broke
+	verdict  verdict
 }
 
 var (
 	_ Request      = (*exchange)(nil)
+	_ Patterned    = (*exchange)(nil)
 	_ HeaderPeeker = (*exchange)(nil)
+	_ Headers      = (*exchange)(nil)
 	_ Stream       = (*exchange)(nil)
 )
 
@@ -68,11 +71,39 @@ func (x *exchange) Path() string {
 	return strings.TrimPrefix(string(x.rc.URI().PathOriginal()), x.surface.prefix)
 }
 
+// Pattern is the route's path with the names of its parameters, "" when no route matched.
+func (x *exchange) Pattern() string {
+	if x.route == nil {
+		return ""
+	}
+	return x.route.Path
+}
+
 // Header implements Request.
 func (x *exchange) Header(name string) string { return string(x.rc.Request.Header.Peek(name)) }
 
 // PeekHeader implements HeaderPeeker.
 func (x *exchange) PeekHeader(name string) []byte { return x.rc.Request.Header.Peek(name) }
+
+// HeaderValues implements Headers.
+func (x *exchange) HeaderValues(name string) []string {
+	var values []string
+	for _, value := range x.rc.Request.Header.PeekAll(name) {
+		values = append(values, string(value))
+	}
+	return values
+}
+
+// ReplaceHeader implements Headers.
+func (x *exchange) ReplaceHeader(name, value string) {
+	x.rc.Request.Header.Del(name)
+	if value != "" {
+		x.rc.Request.Header.Set(name, value)
+	}
+}
+
+// AnswerHeader implements Headers.
+func (x *exchange) AnswerHeader(name, value string) { x.rc.Response.Header.Set(name, value) }
 
 // Query implements Request.
 func (x *exchange) Query(name string) string { return string(x.rc.QueryArgs().Peek(name)) }
@@ -164,8 +195,8 @@ func (x *exchange) answer() {
 		x.fail(failure.New(failurepb.Code_UNAVAILABLE, failure.ServerShuttingDown))
 		return
 	}
-	row := x.row
-	timeout := row.Timeout
+	route := x.route
+	timeout := route.Timeout
 	if timeout == 0 {
 		timeout = x.mux.config.RequestTimeout
 	}
@@ -174,9 +205,16 @@ func (x *exchange) answer() {
 	x.deadline, _ = ctx.Deadline()
 	if refused := x.admitCaller(ctx); refused != nil {
 		x.fail(refused)
+		x.auditDenied()
 		return
 	}
 	ctx = x.attended(x.watched(ctx))
+	ctx, audited, refused := x.beginAudit(ctx)
+	if refused != nil {
+		x.fail(refused)
+		return
+	}
+	defer x.endAudit(ctx, audited)
 	kept, err := x.beginKeyed(ctx)
 	switch {
 	case err != nil:
@@ -187,12 +225,13 @@ func (x *exchange) answer() {
 		x.invoke(ctx)
 		x.keep(ctx, kept)
 	}
+	x.verdict.reached = true
 }
 
 // invoke runs the handler and answers with what it returned.
 func (x *exchange) invoke(ctx context.Context) {
 	x.call.request.Store(x)
-	out, err := x.row.invoke(WithCall(ctx, x.call), x)
+	out, err := x.route.invoke(WithCall(ctx, x.call), x)
 	x.call.request.Store(nil)
 	x.nameServer()
 	switch {
@@ -221,28 +260,37 @@ func (x *exchange) nameServer() {
 }
 
 func (x *exchange) admitCaller(ctx context.Context) *machine.Failure {
-	config := &x.mux.config
+	if x.surface.Guard != nil {
+		if refused := x.surface.Guard(x); refused != nil {
+			return refused
+		}
+	}
 	if authenticator := x.authenticator(); authenticator != nil {
 		caller, refused := authenticator.Authenticate(ctx, x)
 		if refused != nil {
 			return refused
 		}
 		x.call.Caller = caller
-		if x.surface.Permit != nil {
-			if refused := x.surface.Permit(ctx, caller, x.row); refused != nil {
-				return refused
-			}
+	}
+	return x.count(ctx)
+}
+
+// count says whether the caller may have the route once, or once more.
+func (x *exchange) count(ctx context.Context) *machine.Failure {
+	if x.surface.Permit != nil && x.authenticator() != nil {
+		if refused := x.surface.Permit(ctx, x.call.Caller, x.route); refused != nil {
+			return refused
 		}
 	}
-	if config.Limiter != nil {
-		return config.Limiter.Allow(x.call.Caller, x, x.row)
+	if x.mux.config.Limiter != nil {
+		return x.mux.config.Limiter.Allow(x.call.Caller, x, x.route)
 	}
 	return nil
 }
 
 func (x *exchange) writeResult(body any) {
 	response := &x.rc.Response
-	status := x.row.Status
+	status := x.route.Status
 	if s, ok := body.(Statuser); ok {
 		status = s.HTTPStatus()
 	}
@@ -259,17 +307,22 @@ func (x *exchange) writeResult(body any) {
 		x.fail(err)
 		return
 	}
+	kind := "application/json"
+	if typed, ok := body.(ContentTyper); ok {
+		kind = typed.ContentType()
+	}
 	response.SetStatusCode(status)
-	response.Header.SetContentType("application/json")
+	response.Header.SetContentType(kind)
 	response.Header.Set("Cache-Control", "no-store")
 	response.SwapBody(encoded)
 }
 
 // fail answers with what the surface makes of an error.
 func (x *exchange) fail(err error) {
-	if refused := (*machine.Failure)(nil); errors.As(err, &refused) && refused.Code == failurepb.Code_VALIDATION && x.row != nil && x.row.invalid != 0 {
-		err = refused.WithCode(x.row.invalid)
+	if refused := (*machine.Failure)(nil); errors.As(err, &refused) && refused.Code == failurepb.Code_VALIDATION && x.route != nil && x.route.invalid != 0 {
+		err = refused.WithCode(x.route.invalid)
 	}
+	x.verdict.denied = isDenial(err)
 	problem := x.surface.problem(err)
 	x.code, x.cause = problem.Code, problem.Cause
 	response := &x.rc.Response
@@ -339,7 +392,7 @@ func (x *exchange) finish() {
 	}
 	if observer := x.mux.config.Observer; observer != nil {
 		done := &Done{
-			Row: x.row, Surface: x.surface.Name, Call: x.call,
+			Route: x.route, Surface: x.surface.Name, Call: x.call,
 			Status: x.status(), Code: x.code, Streamed: x.serve != nil,
 			Elapsed: time.Since(x.started), Cause: x.cause,
 		}
@@ -350,7 +403,7 @@ func (x *exchange) finish() {
 		}
 		observer.Observe(done)
 	}
-	if x.row != nil {
+	if x.route != nil {
 		x.mux.left()
 	}
 }

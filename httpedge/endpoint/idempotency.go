@@ -64,7 +64,7 @@ const (
 func (x *exchange) beginKeyed(ctx context.Context) (*KeptRequest, error) {
 	store := x.mux.config.Idempotency
 	key := x.rc.Request.Header.Peek(headerIdempotency)
-	if !x.row.Idempotent || store == nil || len(key) == 0 {
+	if !x.route.Idempotent || store == nil || len(key) == 0 {
 		return nil, nil //nolint:nilnil // nothing to keep, nothing wrong
 	}
 	if len(key) > maxIdempotencyKey {
@@ -80,7 +80,7 @@ func (x *exchange) beginKeyed(ctx context.Context) (*KeptRequest, error) {
 		return nil, err
 	}
 	x.held = body
-	request := KeyedRequest{Caller: x.call.Caller, Route: x.row.Method + " " + x.surface.prefix + x.row.Path, Key: string(key), Once: x.row.once}
+	request := KeyedRequest{Caller: x.call.Caller, Route: x.route.Method + " " + x.surface.prefix + x.route.Path, Key: string(key), Once: x.route.once}
 	sum := sha256.New()
 	for _, part := range [][]byte{x.rc.URI().PathOriginal(), x.rc.URI().QueryString(), body} {
 		writePart(sum, part)
@@ -90,7 +90,7 @@ func (x *exchange) beginKeyed(ctx context.Context) (*KeptRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !x.row.once {
+	if !x.route.once {
 		x.call.requestKey = kept.Seed
 	}
 	return kept, nil
@@ -126,7 +126,7 @@ func (x *exchange) keep(ctx context.Context, kept *KeptRequest) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 	defer cancel()
 	if status := response.StatusCode(); status >= fasthttp.StatusMultipleChoices {
-		if x.row.once && status < fasthttp.StatusInternalServerError { // else nobody knows what was done
+		if x.route.once && status < fasthttp.StatusInternalServerError { // else nobody knows what was done
 			if err := x.mux.config.Idempotency.Release(ctx, kept); err != nil {
 				x.cause = fmt.Errorf("release the key of a refused request: %w", err)
 			}

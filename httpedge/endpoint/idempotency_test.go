@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/failurepb"
 )
 
@@ -23,9 +23,9 @@ func (k *keptRequests) Begin(_ context.Context, request KeyedRequest) (*KeptRequ
 	found, ok := k.known[id]
 	switch {
 	case ok && request.Once && found.Answer == nil:
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "under way")
+		return nil, failure.Verbatim(failurepb.Code_VALIDATION, "under way")
 	case ok && found.Hash != request.Hash:
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "another request")
+		return nil, failure.Verbatim(failurepb.Code_VALIDATION, "another request")
 	case !ok:
 		found = &KeptRequest{ID: id, Seed: "seed of " + id, Hash: request.Hash}
 		k.known[id] = found
@@ -130,7 +130,7 @@ func TestOnce(t *testing.T) {
 		}
 		switch in.Text {
 		case "refused":
-			return nil, machine.Fail(failurepb.Code_NOT_FOUND, "no")
+			return nil, failure.Verbatim(failurepb.Code_NOT_FOUND, "no")
 		case "broken":
 			return nil, errors.New("who knows what was done")
 		}

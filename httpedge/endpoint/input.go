@@ -49,7 +49,7 @@ type Param struct {
 
 // Page overrides the default and the maximum of a number in the query, for limits that are configuration.
 func Page(name string, fallback, limit int) Option {
-	return func(r *Row) {
+	return func(r *Route) {
 		r.pages = append(r.pages, page{name: name, fallback: fallback, limit: limit})
 	}
 }
@@ -64,6 +64,13 @@ type Validator interface {
 	Validate() *machine.Failure
 }
 
+// BodyTaker is an input that reads the request's body by itself, as it came: what is no JSON is its business too. Its fields
+// with a json tag only describe the body.
+type BodyTaker interface {
+	// SetBody is given the body. It must be copied to be kept after the handler has returned.
+	SetBody(body []byte)
+}
+
 // inputPlan is how to fill one input type.
 type inputPlan struct {
 	params    []Param
@@ -72,10 +79,10 @@ type inputPlan struct {
 }
 
 // Params lists the fields of the route's input that are not in its body.
-func (r *Row) Params() []Param { return slices.Clone(r.input.params) }
+func (r *Route) Params() []Param { return slices.Clone(r.input.params) }
 
 // HasBody says whether the route reads a JSON body.
-func (r *Row) HasBody() bool { return r.input.hasBody }
+func (r *Route) HasBody() bool { return r.input.hasBody }
 
 func planInput(in reflect.Type, pages []page) *inputPlan {
 	plan := &inputPlan{validates: reflect.PointerTo(in).Implements(reflect.TypeFor[Validator]())}
@@ -134,7 +141,10 @@ func (p *inputPlan) decode(x *exchange, value reflect.Value, in any) error {
 		if refused := x.checkJSON(body); refused != nil {
 			return refused
 		}
-		if refused := decodeBody(body, in, x.mux.config.MaxJSONDepth); refused != nil {
+		if taker, ok := in.(BodyTaker); ok {
+			taker.SetBody(body)
+			body = nil
+		} else if refused := decodeBody(body, in, x.mux.config.MaxJSONDepth); refused != nil {
 			return refused
 		}
 	}
@@ -256,8 +266,8 @@ func (p *Param) chosen(text string) (string, *machine.Failure) {
 	return text, nil
 }
 
-// check says what is wrong with a row; "" when nothing is.
-func (r *Row) check() string {
+// check says what is wrong with a route; "" when nothing is.
+func (r *Route) check() string {
 	if r.Method == "" || !strings.HasPrefix(r.Path, "/") {
 		return fmt.Sprintf("%s: pattern must be METHOD /path", r.Source)
 	}

@@ -30,7 +30,7 @@ type MuxConfig struct {
 	MaxPathBytes   int
 	MaxJSONDepth   int
 	MaxStreams     int
-	MaxBodyBytes   int // of bodies that are held in memory, unless the row says otherwise
+	MaxBodyBytes   int // of bodies that are held in memory, unless the route says otherwise
 	MaxLargeBodies int
 	MaxTransfers   int
 	RequestTimeout time.Duration
@@ -68,7 +68,7 @@ type Observer interface {
 
 // Done is an answered request. Method and Path are the server's own bytes: copy what is to be kept.
 type Done struct {
-	Row          *Row // nil when no route matched
+	Route        *Route // nil when no route matched
 	Surface      string
 	Call         *Call
 	Method, Path []byte
@@ -89,7 +89,7 @@ type Mux struct {
 	router      *router.Router
 	surfaces    []*mounted // longest prefix first
 	first       *mounted   // words what is below no prefix
-	routes      []Route
+	routes      []MountedRoute
 	taken       map[string]string
 	base        context.Context //nolint:containedctx // parent of every request's context; ended by Abort
 	abort       context.CancelFunc
@@ -156,8 +156,8 @@ func (m *Mux) Mount(prefix string, surface Surface) error {
 		return fmt.Errorf("mount %s: base path %q must begin with /", surface.Name, prefix)
 	}
 	at := &mounted{Surface: surface, prefix: prefix}
-	for i := range surface.Rows {
-		if err := m.register(at, &at.Rows[i]); err != nil {
+	for i := range surface.Routes {
+		if err := m.register(at, &at.Routes[i]); err != nil {
 			return fmt.Errorf("mount %s: %w", surface.Name, err)
 		}
 	}
@@ -169,54 +169,54 @@ func (m *Mux) Mount(prefix string, surface Surface) error {
 	return nil
 }
 
-func (m *Mux) register(at *mounted, row *Row) error {
-	if complaint := row.check(); complaint != "" {
+func (m *Mux) register(at *mounted, route *Route) error {
+	if complaint := route.check(); complaint != "" {
 		return errors.New(complaint)
 	}
-	path := at.prefix + row.Path
-	key := row.Method + " " + path
+	path := at.prefix + route.Path
+	key := route.Method + " " + path
 	if other, ok := m.taken[key]; ok {
-		return fmt.Errorf("%s: %s is taken by %s", row.Source, key, other)
+		return fmt.Errorf("%s: %s is taken by %s", route.Source, key, other)
 	}
-	m.taken[key] = row.Source
-	m.routes = append(m.routes, Route{Surface: at.Name, Method: row.Method, Path: path, Row: row})
-	found := &route{at, row}
+	m.taken[key] = route.Source
+	m.routes = append(m.routes, MountedRoute{Surface: at.Name, Method: route.Method, Path: path, Route: route})
+	found := &match{at, route}
 	handle := func(rc *fasthttp.RequestCtx) { rc.SetUserValue(routeKey, found) }
-	m.router.Handle(row.Method, path, handle)
-	if row.Method == fasthttp.MethodGet && row.Kind != Events {
+	m.router.Handle(route.Method, path, handle)
+	if route.Method == fasthttp.MethodGet && route.Kind != Events {
 		m.router.Handle(fasthttp.MethodHead, path, handle)
 	}
 	return nil
 }
 
-// Route is a row at its place.
-type Route struct {
+// MountedRoute is a route under the prefix of its surface.
+type MountedRoute struct {
 	Surface string
 	Method  string
 	Path    string // with the prefix
-	Row     *Row
+	Route   *Route
 }
 
 // Routes lists what is mounted, in the order of mounting.
-func (m *Mux) Routes() []Route { return m.routes }
+func (m *Mux) Routes() []MountedRoute { return m.routes }
 
-// route is what the router finds.
-type route struct {
-	at  *mounted
-	row *Row
+// match is what the router finds.
+type match struct {
+	at    *mounted
+	route *Route
 }
 
 // routeKey is where the router leaves it. No parameter of a path has such a name.
 const routeKey = "/route"
 
 // find looks for the route of a request, nil = there is none. The fields of its path are left in rc.
-func (m *Mux) find(method, path string, rc *fasthttp.RequestCtx) *route {
+func (m *Mux) find(method, path string, rc *fasthttp.RequestCtx) *match {
 	handle, _ := m.router.Lookup(method, path, rc)
 	if handle == nil {
 		return nil
 	}
 	handle(rc)
-	found, _ := rc.UserValue(routeKey).(*route)
+	found, _ := rc.UserValue(routeKey).(*match)
 	return found
 }
 
@@ -240,7 +240,7 @@ func (m *Mux) Serve(rc *fasthttp.RequestCtx) {
 		return
 	}
 	if found := m.find(string(rc.Method()), string(path), rc); found != nil {
-		m.run(rc, found.at, found.row)
+		m.run(rc, found.at, found.route)
 		return
 	}
 	m.unmatched(rc)
@@ -272,9 +272,9 @@ func (m *Mux) ambiguous(rc *fasthttp.RequestCtx) *failure.Failure {
 	return nil
 }
 
-func (m *Mux) run(rc *fasthttp.RequestCtx, at *mounted, row *Row) {
+func (m *Mux) run(rc *fasthttp.RequestCtx, at *mounted, route *Route) {
 	x := m.newExchange(rc, at)
-	x.row = row
+	x.route = route
 	m.inFlight.Add(1) // until finish
 	defer x.end()
 	x.begin()

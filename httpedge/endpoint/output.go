@@ -14,9 +14,14 @@ type Appender interface {
 	AppendJSON(dst []byte) []byte
 }
 
-// Statuser is an output that knows better than its row which status it has.
+// Statuser is an output that knows better than its route which status it has.
 type Statuser interface {
 	HTTPStatus() int
+}
+
+// ContentTyper is an output whose JSON is wrapped into another format, or none at all.
+type ContentTyper interface {
+	ContentType() string
 }
 
 // Empty is the output of a route that answers without a body (Status(204)).

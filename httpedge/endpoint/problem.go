@@ -38,19 +38,23 @@ type Refusal struct {
 
 // Surface is one API: a base path's worth of routes, and how it words what goes wrong.
 type Surface struct {
-	Name string
-	Rows []Row
+	Name   string
+	Routes []Route
 	// Refusals maps every failure code to a status and a code on the wire.
 	Refusals map[failurepb.Code]Refusal
 	// Wording words failures; nil = the default words.
 	Wording *failure.Wording
 	// AppendProblem renders the body of an error.
 	AppendProblem func(dst []byte, problem *Problem) []byte
+	// Guard refuses requests before anybody is asked who they are, on public routes too; nil = none is refused.
+	Guard func(request Request) *machine.Failure
 	// Authenticator establishes who asks; nil = the mux's.
 	Authenticator Authenticator
 	// Permit refuses what the caller may not do; nil = everybody may. It is asked after authentication and before limits and
 	// the handler, except on public routes, and may wait until ctx ends.
-	Permit func(ctx context.Context, caller Caller, row *Row) *machine.Failure
+	Permit func(ctx context.Context, caller Caller, route *Route) *machine.Failure
+	// Auditor keeps the trail of what is changed; nil = there is none.
+	Auditor Auditor
 	// Headers are added to every answer of the surface.
 	Headers []Header
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -44,7 +45,7 @@ func TestServedByNamesWhoAnswered(t *testing.T) {
 		}, "edge"},
 		{"refusal", func(ctx context.Context, _ *oneIn) (*Empty, error) {
 			ServedBy(ctx, "owner")
-			return nil, machine.Fail(failurepb.Code_NOT_FOUND, "no")
+			return nil, failure.Verbatim(failurepb.Code_NOT_FOUND, "no")
 		}, "owner"},
 		{"panic", func(ctx context.Context, _ *oneIn) (*Empty, error) {
 			ServedBy(ctx, "owner")
@@ -97,7 +98,7 @@ func TestReadConsistency(t *testing.T) {
 
 func TestEveryRefusalForTooMuchSaysWhenToComeBack(t *testing.T) {
 	full := func() *machine.Failure {
-		return machine.Fail(failurepb.Code_QUOTA_REACHED, "too many background runs are queued in this project")
+		return failure.Verbatim(failurepb.Code_QUOTA_REACHED, "too many background runs are queued in this project")
 	}
 	for _, c := range []struct {
 		name  string
@@ -108,7 +109,7 @@ func TestEveryRefusalForTooMuchSaysWhenToComeBack(t *testing.T) {
 		{"month", full().With("retryAfter", 86400), "86400"},
 		{"from_another_node", full().With("retryAfter", 7.0), "7"},
 		{"provider", &Problem{Status: 429, Code: "insufficient_quota"}, "5"},
-		{"rate", machine.Fail(failurepb.Code_RATE_LIMITED, "slow down"), "1"},
+		{"rate", failure.Verbatim(failurepb.Code_RATE_LIMITED, "slow down"), "1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			mux := servedMux(t, func(context.Context, *oneIn) (*Empty, error) { return nil, c.err })
@@ -121,7 +122,7 @@ func TestEveryRefusalForTooMuchSaysWhenToComeBack(t *testing.T) {
 
 func TestUnavailableSaysWhenToComeBack(t *testing.T) {
 	mux := servedMux(t, func(context.Context, *oneIn) (*Empty, error) {
-		return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the conversation has no owner right now")
+		return nil, failure.Verbatim(failurepb.Code_UNAVAILABLE, "the conversation has no owner right now")
 	})
 	rc := ask(mux, "GET", "/x/a/1", "")
 	require.Equal(t, 503, rc.Response.StatusCode())

@@ -6,7 +6,7 @@ import (
 	"parley/actors/machine"
 )
 
-// Stream lets the handler of an OnStream row answer with an event stream in place of a body.
+// Stream lets the handler of an OnStream route answer with an event stream in place of a body.
 //
 // Until Start the handler may answer as any other: return an error, or a result. After Start it must return
 // (nil, nil); the connection then leaves HTTP and serve gets it. The context of the request ends when the handler

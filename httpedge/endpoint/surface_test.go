@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -15,7 +16,7 @@ type someone string
 func (s someone) Authenticate(_ context.Context, request Request) (Caller, *machine.Failure) {
 	peeker, ok := request.(HeaderPeeker)
 	if !ok || len(peeker.PeekHeader("Authorization")) == 0 {
-		return Caller{}, machine.Fail(failurepb.Code_NOT_FOUND, "who?")
+		return Caller{}, failure.Verbatim(failurepb.Code_NOT_FOUND, "who?")
 	}
 	return Caller{UserID: string(s)}, nil
 }
@@ -42,19 +43,19 @@ func TestSurfaceHasItsOwnRules(t *testing.T) {
 	}
 	require.NoError(t, mux.Mount("/own", Surface{
 		Name: "own", Refusals: refusals,
-		Rows: []Row{
+		Routes: []Route{
 			On("GET /open", "things:read", handle, Idempotent()),
 			On("GET /shut", "things:admin", handle),
 			On("GET /public", "things:admin", handle, Public()),
 		},
 		AppendProblem: func(dst []byte, problem *Problem) []byte { return append(dst, problem.Message...) },
 		Authenticator: someone("ann"),
-		Permit: func(ctx context.Context, caller Caller, row *Row) *machine.Failure {
+		Permit: func(ctx context.Context, caller Caller, route *Route) *machine.Failure {
 			_, bounded := ctx.Deadline()
 			require.True(t, bounded)
 			require.Equal(t, "ann", caller.UserID)
-			if row.Access == "things:admin" {
-				return machine.Fail(failurepb.Code_FORBIDDEN, "may not")
+			if route.Access == "things:admin" {
+				return failure.Verbatim(failurepb.Code_FORBIDDEN, "may not")
 			}
 			return nil
 		},
@@ -75,8 +76,37 @@ func TestSurfaceHasItsOwnRules(t *testing.T) {
 	require.Empty(t, seen.key)
 	require.Nil(t, RequestFrom(seen.late), "the request is over")
 	require.Nil(t, PrefixedHeaders(seen.late, "X-"))
-	row := mux.Routes()[0].Row
-	require.Equal(t, "Idempotency-Key", row.Params()[0].Name)
+	route := mux.Routes()[0].Route
+	require.Equal(t, "Idempotency-Key", route.Params()[0].Name)
 	rc = ask(mux, "GET", "/x/none", "")
 	require.Empty(t, rc.Response.Header.Peek("X-Frame-Options"), "another surface's")
+}
+
+// TestCountAgain: a handler that carries out several calls has each of them permitted and counted as a request.
+func TestCountAgain(t *testing.T) {
+	mux := newTestMux(t)
+	left := 2
+	handle := func(ctx context.Context, _ *struct{}) (*struct{}, error) {
+		if err := CountAgain(ctx); err != nil {
+			return nil, err
+		}
+		return &struct{}{}, nil
+	}
+	require.NoError(t, mux.Mount("/own", Surface{
+		Name: "own", Refusals: map[failurepb.Code]Refusal{failurepb.Code_QUOTA_REACHED: {Status: 429, Code: "used_up"}},
+		Routes:        []Route{On("GET /twice", "things:read", handle)},
+		AppendProblem: func(dst []byte, problem *Problem) []byte { return append(dst, problem.Message...) },
+		Authenticator: someone("ann"),
+		Permit: func(_ context.Context, caller Caller, _ *Route) *machine.Failure {
+			require.Equal(t, "ann", caller.UserID)
+			if left--; left < 0 {
+				return failure.Verbatim(failurepb.Code_QUOTA_REACHED, "used up")
+			}
+			return nil
+		},
+	}))
+	require.Equal(t, 200, ask(mux, "GET", "/own/twice", "", "Authorization", "x").Response.StatusCode())
+	left = 1
+	require.Equal(t, 429, ask(mux, "GET", "/own/twice", "", "Authorization", "x").Response.StatusCode())
+	require.NoError(t, CountAgain(t.Context()), "nobody asks")
 }

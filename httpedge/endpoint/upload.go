@@ -28,29 +28,29 @@ type Upload struct {
 	Length int64
 }
 
-// RawBody is an input of an OnUpload row that decides itself which bodies are bytes. It is asked when the fields that
+// RawBody is an input of an OnUpload route that decides itself which bodies are bytes. It is asked when the fields that
 // are not in the body have been filled. JSON in a request without a query is never bytes.
 type RawBody interface {
 	TakesRaw(contentType string) bool
 }
 
 // OnUpload declares a route that takes its body as bytes, without a limit but the handler's own, or as JSON. It is JSON
-// when the request says so or names no type (RawBody may say otherwise): then it fills the input as any other row's,
+// when the request says so or names no type (RawBody may say otherwise): then it fills the input as any other route's,
 // within MaxBody, and the upload is nil.
 func OnUpload[In, Out any](
 	pattern, access string, handle func(context.Context, *In, *Upload) (*Out, error), options ...Option,
-) Row {
-	row := newRow[In, Out](pattern, access, Uploads, handle, options)
-	row.invoke = func(ctx context.Context, x *exchange) (output, error) {
+) Route {
+	route := newRoute[In, Out](pattern, access, Uploads, handle, options)
+	route.invoke = func(ctx context.Context, x *exchange) (output, error) {
 		in := new(In)
-		upload, err := row.input.decodeUpload(x, reflect.ValueOf(in).Elem(), in)
+		upload, err := route.input.decodeUpload(x, reflect.ValueOf(in).Elem(), in)
 		if err != nil {
 			return output{}, err
 		}
 		out, err := handle(ctx, in, upload)
 		return newOutput(out), err
 	}
-	return row
+	return route
 }
 
 // decodeUpload fills the input from all but the body, and from the body when it is JSON.
@@ -177,7 +177,7 @@ func (x *exchange) wholeBody() ([]byte, error) {
 	if x.held != nil {
 		return x.held, nil
 	}
-	usual, most := x.mux.config.MaxBodyBytes, x.mux.largestBody(x.row)
+	usual, most := x.mux.config.MaxBodyBytes, x.mux.largestBody(x.route)
 	if x.declined() {
 		return nil, x.tooLarge(most)
 	}
@@ -298,7 +298,7 @@ func (m *Mux) Foresee(header *fasthttp.RequestHeader) {
 	found := m.find(string(header.Method()), string(path), probe)
 	probe.ResetUserValues()
 	m.probes.Put(probe)
-	if found != nil && (length <= m.largestBody(found.row) || found.row.mayBeRaw(string(header.ContentType()), len(query) > 0)) {
+	if found != nil && (length <= m.largestBody(found.route) || found.route.mayBeRaw(string(header.ContentType()), len(query) > 0)) {
 		return
 	}
 	header.Del(fasthttp.HeaderExpect)
@@ -307,17 +307,17 @@ func (m *Mux) Foresee(header *fasthttp.RequestHeader) {
 }
 
 // mayBeRaw says that a body may be taken as bytes, which have no limit here.
-func (r *Row) mayBeRaw(contentType string, query bool) bool {
+func (r *Route) mayBeRaw(contentType string, query bool) bool {
 	return r.Kind == Uploads && (query || !isJSON(contentType))
 }
 
 // declined says that the request's body is not read.
 func (x *exchange) declined() bool { return len(x.rc.Request.Header.Peek(headerUnread)) > 0 }
 
-// largestBody is how much of a row's requests may be held in memory.
-func (m *Mux) largestBody(row *Row) int {
-	if row != nil && row.MaxBody > 0 {
-		return row.MaxBody
+// largestBody is how much of a route's requests may be held in memory.
+func (m *Mux) largestBody(route *Route) int {
+	if route != nil && route.MaxBody > 0 {
+		return route.MaxBody
 	}
 	return m.config.MaxBodyBytes
 }

@@ -10,16 +10,16 @@ import (
 
 // Watcher is what an Authenticator may be, too: it goes on to say whether those that it let in still would be.
 type Watcher interface {
-	// Watch returns what says why a caller that was let in to a row would not be any more; nil = it would. It may be asked
+	// Watch returns what says why a caller that was let in to a route would not be any more; nil = it would. It may be asked
 	// often, from any goroutine: it does not wait, and what streams of one token get is shared. A nil function = nothing that
 	// this server knows of can change it.
-	Watch(caller Caller, row *Row) (still func() *machine.Failure)
+	Watch(caller Caller, route *Route) (still func() *machine.Failure)
 }
 
 // authenticator is who lets callers in to this route; nil where anybody may.
 func (x *exchange) authenticator() Authenticator {
 	switch {
-	case x.row.public:
+	case x.route.public:
 		return nil
 	case x.surface.Authenticator != nil:
 		return x.surface.Authenticator
@@ -31,7 +31,7 @@ func (x *exchange) authenticator() Authenticator {
 // still is what Watch says of this request, nil = nothing.
 func (x *exchange) still() func() *machine.Failure {
 	if watcher, ok := x.authenticator().(Watcher); ok {
-		return watcher.Watch(x.call.Caller, x.row)
+		return watcher.Watch(x.call.Caller, x.route)
 	}
 	return nil
 }
@@ -41,14 +41,14 @@ func (x *exchange) still() func() *machine.Failure {
 func (x *exchange) watched(ctx context.Context) context.Context {
 	watcher, ok := x.authenticator().(Watcher)
 	every := x.mux.config.RecheckEvery
-	if !ok || x.row.Timeout <= every {
+	if !ok || x.route.Timeout <= max(every, x.mux.config.RequestTimeout) { // the usual ones are over soon by themselves
 		return ctx
 	}
-	caller, row := x.call.Caller, x.row // x ends with the request
-	var still func() *machine.Failure   // made when it is needed: few requests last so long
+	caller, route := x.call.Caller, x.route // x ends with the request
+	var still func() *machine.Failure       // made when it is needed: few requests last so long
 	return x.tended(ctx, every, func() error {
 		if still == nil {
-			if still = watcher.Watch(caller, row); still == nil {
+			if still = watcher.Watch(caller, route); still == nil {
 				return nil
 			}
 		}

@@ -51,6 +51,15 @@ func appendPartData(dst []byte, event *conversationpb.Event, dialect Dialect) []
 		dst = append(dst, `{"file_ids":`...)
 		dst = wire.AppendStrings(dst, body.FilesRemoved.GetIds())
 		return append(wire.AppendOptional(dst, `,"reason":`, body.FilesRemoved.GetHow()), '}')
+	case *conversationpb.Event_MessageQueued:
+		queued := body.MessageQueued.GetQueued()
+		data := appendUserMessageData(dst, queued.GetMessage(), "")
+		if queued.GetFirst() {
+			data = append(data[:len(data)-1], `,"interrupts":true}`...)
+		}
+		return data
+	case *conversationpb.Event_MessageDequeued:
+		return append(wire.AppendString(append(dst, `{"message_id":`...), body.MessageDequeued.GetMessageId()), '}')
 	case *conversationpb.Event_ToolRemembered:
 		return append(wire.AppendString(append(dst, `{"tool_name":`...), body.ToolRemembered.GetTool()), '}')
 	default:

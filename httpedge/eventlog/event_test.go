@@ -27,6 +27,10 @@ func TestEveryEventOnTheWire(t *testing.T) {
 		event *conversationpb.Event
 		want  string // type and data
 	}{
+		{&conversationpb.Event{Body: &conversationpb.Event_MessageQueued{MessageQueued: &conversationpb.MessageQueued{
+			Queued: &conversationpb.Queued{Message: &conversationpb.Message{Id: "msg_9", Content: "next"}, First: true},
+		}}}, `"message.queued","data":{"content":"next","message_id":"msg_9","interrupts":true}`},
+		{&conversationpb.Event{Body: &conversationpb.Event_MessageDequeued{MessageDequeued: &conversationpb.MessageDequeued{MessageId: "msg_9"}}}, `"message.unqueued","data":{"message_id":"msg_9"}`},
 		{
 			&conversationpb.Event{Body: &conversationpb.Event_UserMessage{UserMessage: &conversationpb.UserMessage{Message: edited}}},
 			`"user.message","data":{"content":"again","message_id":"msg_3","edited":true,"edited_from":"msg_1",` +

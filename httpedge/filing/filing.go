@@ -110,7 +110,7 @@ func Takes(state *conversationpb.State, agent *agentpb.Agent, more int) *machine
 	return nil
 }
 
-// Kept is the files of a conversation without expired ones that are still to be removed.
+// Kept returns the files of a conversation without those that have expired but are not removed yet.
 func Kept(state *conversationpb.State) []*conversationpb.File {
 	return attachment.Kept(state.GetFiles(), time.Now().UnixMilli())
 }
@@ -120,7 +120,7 @@ type Filer struct {
 	Asker turns.Asker
 	Files endpoint.Files
 	IDs   endpoint.IDs
-	// MaxBytes is the largest file, in bytes, where the agent sets no limit.
+	// MaxBytes is the largest file, in bytes, when the agent sets no limit.
 	MaxBytes int64
 }
 
@@ -148,7 +148,7 @@ func (r Filer) StoreIn(
 		return nil, err
 	}
 	file.ConversationId, file.AgentId, file.UserId = state.GetId(), state.GetAgentId(), state.GetUserId()
-	command.Body = &conversationpb.Command_AddFile{AddFile: &conversationpb.AddFile{File: file, Agent: Rules(agent)}}
+	command.Body = &conversationpb.Command_AddFile{AddFile: &conversationpb.AddFile{File: file, Agent: agent.Rules()}}
 	reply, err := r.Asker.AskUntilSettled(ctx, command)
 	if err != nil {
 		if !turns.Gone(err) { // otherwise it may have been added nevertheless
@@ -214,12 +214,7 @@ func Opening(files []*conversationpb.File, agent *agentpb.Agent) *conversationpb
 	if len(files) == 0 {
 		return nil
 	}
-	return &conversationpb.Opening{Files: files, Agent: Rules(agent)}
-}
-
-// Rules is the part of an agent that the rules for files read. The rest holds secrets and does not leave the process.
-func Rules(agent *agentpb.Agent) *agentpb.Agent {
-	return &agentpb.Agent{Id: agent.GetId(), Capabilities: &agentpb.Capabilities{Attachments: agent.GetCapabilities().GetAttachments()}}
+	return &conversationpb.Opening{Files: files, Agent: agent.Rules()}
 }
 
 // StoreBytes checks a file and stores its bytes. The caller commits the record.

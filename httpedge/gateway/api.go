@@ -19,8 +19,8 @@ type Models interface {
 	Embed(ctx context.Context, call *Call) ([]byte, error)
 	// Moderate asks a model of category moderation.
 	Moderate(ctx context.Context, call *Call) ([]byte, error)
-	// ChatStream hands the JSON of each chunk to emit, from one goroutine; more says that the next follows at once. An error
-	// of emit ends the call. An error before the first chunk is of the call as a whole.
+	// ChatStream passes the JSON of each chunk to emit, from one goroutine; more means that the next chunk follows at once. An
+	// error of emit ends the call. An error before the first chunk means that the whole call has failed.
 	ChatStream(ctx context.Context, call *Call, emit func(chunk []byte, more bool) error) error
 }
 
@@ -32,7 +32,7 @@ type Call struct {
 	Body      rawjson.Fields // may be kept until the call ends
 }
 
-// API is the handlers of the gateway.
+// API holds the handlers of the gateway.
 type API struct {
 	config Config
 	models Models
@@ -57,10 +57,10 @@ func New(config Config, models Models, log *slog.Logger) *API {
 	return a
 }
 
-// cutWait is how long streams have to end once they are cut.
+// cutWait bounds the wait for streams that were cut off.
 const cutWait = time.Second
 
-// Stop begins no more streams and lets those under way end until ctx does; then it cuts them. It is safe twice.
+// Stop refuses new streams, waits for the running ones until ctx ends, and then cuts them off. It may be called more than once.
 func (a *API) Stop(ctx context.Context) error {
 	a.mu.Lock()
 	a.stopped = true
@@ -86,7 +86,7 @@ func (a *API) Stop(ctx context.Context) error {
 	return nil
 }
 
-// begin counts a stream, unless the API stops.
+// begin counts a new stream; false while the API is stopping.
 func (a *API) begin() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -11,16 +11,16 @@ import (
 type Config struct {
 	// BasePath is where the routes are. Default "/api/client/v1".
 	BasePath string
-	// CallTimeout bounds a call, of a stream until its first chunk: until then nothing is sent, so that what fails has a status,
-	// and whatever lies between client and server must wait as long. It must be above the time that the models give
-	// themselves, whose errors say more. Default 125 s.
+	// CallTimeout bounds a call; of a stream, the time until its first chunk. Nothing is sent before that, so that a failure has a
+	// status, and proxies between client and server must wait as long. It must be above the time limits of the models,
+	// whose errors say more. Default 125 s.
 	CallTimeout time.Duration
-	// StreamTimeout bounds a whole stream. It is a backstop: the call has a limit of its own, and says what was too slow. Default
+	// StreamTimeout bounds a whole stream. It is a safety net: the call has a limit of its own, whose error says what was too slow. Default
 	// 30 m.
 	StreamTimeout time.Duration
 	// PingEvery is the silence after which a stream that has begun gets ": ping", a comment that clients skip. Default 15 s.
 	PingEvery time.Duration
-	// WriteTimeout is how long a client may take nothing of a stream. Default 30 s.
+	// WriteTimeout is how long a client may read nothing of a stream before it is cut off. Default 30 s.
 	WriteTimeout time.Duration
 	// MaxBody is the largest body, in bytes. Default 10 MiB.
 	MaxBody int

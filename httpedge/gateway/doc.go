@@ -3,12 +3,11 @@
 //
 // A body is checked and split, not decoded: what is in messages passes through. Errors are {error:{message,type,code,param}}.
 //
-// A streamed answer leaves HTTP once its first chunk is there, so that what fails before has a status: until then the client
+// A streamed answer leaves HTTP once its first chunk is there, so that a failure before it has a status: until then the client
 // gets nothing, for at most CallTimeout. From then on a silent stream (a model that thinks) gets a comment every PingEvery. One
 // goroutine takes the chunks from the model and writes them; a second waits for the client to leave, which ends the model call,
-// and pings. A client that takes
-// nothing for WriteTimeout is gone, too. A connection on which the stream ended goes on serving requests. Stop ends what
-// still streams and waits for it.
+// and pings. A client that reads nothing for WriteTimeout is cut off, too. After the end of the stream the connection serves
+// further requests. Stop ends the running streams and waits for them.
 //
 // Moderations: guardrail keys name the built-in guardrail "default" (package moderate, rules over words: no model), and records
 // of category moderation, which are asked.

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"parley/actors/core/failure"
-	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
 )
@@ -17,12 +16,19 @@ const (
 	typeServer  = "server_error"
 )
 
-// wording is how this surface words failures: a body that is no JSON object as document 3, 10.1 does.
+// wording is how this surface words failures: a body that is no JSON object as document 3, 10.1 does, and
+// names of fields between backticks.
 func wording() *failure.Wording {
 	return &failure.Wording{Own: func(reason failure.Reason) string {
 		switch reason {
 		case failure.BodyNotJSON, failure.BodyNotAnObject:
 			return "Invalid JSON body"
+		case failure.Required:
+			return "`{field}` is required"
+		case failure.ControlCharacters:
+			return "`{field}` must not hold control characters"
+		case failure.EitherOr:
+			return "`{field}` must be {one} or {other}"
 		case failure.Internal:
 			return "Internal server error"
 		default:
@@ -53,8 +59,10 @@ func refusals() map[failurepb.Code]endpoint.Refusal {
 		failurepb.Code_INTERNAL:             {Status: http.StatusInternalServerError, Code: "internal_error"},
 		failurepb.Code_UNAVAILABLE:          down,
 		failurepb.Code_SECRETS_UNAVAILABLE:  down,
-		failurepb.Code_STORAGE_FULL:         {Status: http.StatusInsufficientStorage, Code: "storage_full"},
-		failurepb.Code_STORAGE_FAILED:       down,
+
+		failurepb.Code_AUTHORIZATION_UNAVAILABLE: {Status: http.StatusServiceUnavailable, Code: "authorization_unavailable"},
+		failurepb.Code_STORAGE_FULL:              {Status: http.StatusInsufficientStorage, Code: "storage_full"},
+		failurepb.Code_STORAGE_FAILED:            down,
 	}
 }
 
@@ -63,12 +71,15 @@ type ErrorBody struct {
 	Error ErrorFields `json:"error"`
 }
 
-// ErrorFields is what an error says.
+// ErrorFields are the fields of an error.
 type ErrorFields struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
 	Code    *string `json:"code"`
 	Param   *string `json:"param"`
+
+	Reason     string `json:"reason,omitempty"`     // of the permission engine
+	DecisionID string `json:"decisionId,omitempty"` // under which its decision is kept
 }
 
 // typeOf is the type of an error that does not say its own. A missing or wrong token is the caller's mistake, as in the
@@ -103,13 +114,15 @@ func bodyOf(p *endpoint.Problem) ErrorFields {
 	if param, ok := p.Details["param"].(string); ok && param != "" {
 		body.Param = &param
 	}
+	body.Reason, _ = p.Details["reason"].(string)
+	body.DecisionID, _ = p.Details["decisionId"].(string)
 	if p.Code != "" {
 		body.Code = &p.Code
 	}
 	return body
 }
 
-// problemOf is an error in mid-stream, where no surface words it any more.
+// problemOf returns the problem for an error in mid-stream, which the edge no longer words.
 func problemOf(err error) *endpoint.Problem {
 	if problem, ok := errors.AsType[*endpoint.Problem](err); ok {
 		return problem
@@ -126,7 +139,7 @@ func problemOf(err error) *endpoint.Problem {
 	return &endpoint.Problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: broken, Cause: err}
 }
 
-// invalid refuses a request for a field of it.
-func invalid(param, text string) *machine.Failure {
-	return machine.Fail(failurepb.Code_VALIDATION, "%s", text).With("param", param)
+// invalid refuses a request because of one of its fields.
+func invalid(param string, reason failure.Reason) *failure.Failure {
+	return failure.New(failurepb.Code_VALIDATION, reason).In(param).With("param", param)
 }

@@ -48,7 +48,7 @@ func (a *API) moderations(ctx context.Context, in *moderationsInput) (*moderatio
 	return &moderation{raw: answer}, nil
 }
 
-// guardrailProblem adds to an unknown model what would be one.
+// guardrailProblem names the accepted guardrail keys in the error for an unknown one.
 func guardrailProblem(err error) error {
 	problem := problemOf(err)
 	if problem.Status == http.StatusNotFound && problem.Code == "model_not_found" {
@@ -60,7 +60,7 @@ func guardrailProblem(err error) error {
 	return err
 }
 
-// newCall is what models are asked with. The caller's own request_id comes back; without one a UUID does.
+// newCall makes the call for a request. The answer repeats the caller's request_id, or has a new UUID.
 func newCall(ctx context.Context, body *fields) *Call {
 	const longest = 128
 	id := body.Text("request_id")

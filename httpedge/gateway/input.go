@@ -7,7 +7,6 @@ import (
 	"unicode"
 
 	"parley/actors/core/failure"
-	"parley/actors/machine"
 	"parley/actors/machine/rawjson"
 	"parley/proto/failurepb"
 )
@@ -25,17 +24,17 @@ func (f *fields) take(raw []byte) error {
 	return nil
 }
 
-// model is the key of the model, and whether the body says it.
-func (f *fields) model() (string, *machine.Failure) {
+// model returns the key of the model, which the body must name.
+func (f *fields) model() (string, *failure.Failure) {
 	if f.Fields == nil { // an empty body
 		return "", failure.New(failurepb.Code_VALIDATION, failure.BodyNotAnObject)
 	}
 	key := f.Text("model")
 	if key == "" {
-		return "", invalid("model", "`model` is required")
+		return "", invalid("model", failure.Required)
 	}
 	if strings.ContainsFunc(f.Text("request_id"), unicode.IsControl) {
-		return "", invalid("request_id", "`request_id` must not hold control characters")
+		return "", invalid("request_id", failure.ControlCharacters)
 	}
 	return key, nil
 }
@@ -91,12 +90,12 @@ type chatInput struct {
 func (in *chatInput) UnmarshalJSON(raw []byte) error { return in.take(raw) }
 
 // Validate implements endpoint.Validator.
-func (in *chatInput) Validate() *machine.Failure {
+func (in *chatInput) Validate() *failure.Failure {
 	if _, refused := in.model(); refused != nil {
 		return refused
 	}
 	if messages := in.Get("messages"); messages == nil || messages[0] != '[' {
-		return invalid("messages", "`messages` must be an array")
+		return invalid("messages", failure.BadMessages)
 	}
 	return nil
 }
@@ -117,15 +116,15 @@ type embeddingsInput struct {
 func (in *embeddingsInput) UnmarshalJSON(raw []byte) error { return in.take(raw) }
 
 // Validate implements endpoint.Validator.
-func (in *embeddingsInput) Validate() *machine.Failure {
+func (in *embeddingsInput) Validate() *failure.Failure {
 	if _, refused := in.model(); refused != nil {
 		return refused
 	}
 	if !isTexts(in.Get("input")) {
-		return invalid("input", "`input` must be a string or array of strings")
+		return invalid("input", failure.BadEmbeddingsInput)
 	}
 	if format := in.Get("encoding_format"); format != nil && in.Text("encoding_format") != "float" && in.Text("encoding_format") != "base64" {
-		return invalid("encoding_format", "`encoding_format` must be float or base64")
+		return invalid("encoding_format", failure.EitherOr).Param("one", "float").Param("other", "base64")
 	}
 	return nil
 }
@@ -133,7 +132,7 @@ func (in *embeddingsInput) Validate() *machine.Failure {
 // maxTexts bounds the texts of one request.
 const maxTexts = 2048
 
-// isTexts says whether JSON is a text or an array of texts, with at least one.
+// isTexts reports whether JSON is a string, or an array of strings with at least one.
 func isTexts(raw []byte) bool {
 	if raw == nil || raw[0] == '"' {
 		return raw != nil
@@ -164,26 +163,25 @@ type moderationsInput struct {
 func (in *moderationsInput) UnmarshalJSON(raw []byte) error { return in.take(raw) }
 
 // Validate implements endpoint.Validator.
-func (in *moderationsInput) Validate() *machine.Failure {
+func (in *moderationsInput) Validate() *failure.Failure {
 	if in.Fields == nil {
 		return failure.New(failurepb.Code_VALIDATION, failure.BodyNotAnObject)
 	}
 	if raw := in.Get("model"); raw != nil && raw[0] != '"' {
-		return invalid("model", "`model` must be a guardrail key string")
+		return invalid("model", failure.BadGuardrailKey)
 	}
 	in.key = in.Text("model")
 	raw := in.Get("input")
 	if raw == nil {
-		return invalid("input", "`input` is required")
+		return invalid("input", failure.Required)
 	}
-	var refused *machine.Failure
+	var refused *failure.Failure
 	in.texts, refused = readTexts(raw)
 	return refused
 }
 
 // readTexts takes a text, an array of texts (each judged by itself), or parts of text (judged as one).
-func readTexts(raw []byte) ([]string, *machine.Failure) {
-	const form = "`input` must be a string, an array of strings or an array of text parts"
+func readTexts(raw []byte) ([]string, *failure.Failure) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		return []string{text}, nil
@@ -198,11 +196,11 @@ func readTexts(raw []byte) ([]string, *machine.Failure) {
 		Text string `json:"text"`
 	}
 	if json.Unmarshal(raw, &parts) != nil || len(parts) == 0 || len(parts) > maxTexts {
-		return nil, invalid("input", form)
+		return nil, invalid("input", failure.BadModerationInput)
 	}
 	for _, part := range parts {
 		if part.Type != "text" && part.Type != "input_text" {
-			return nil, invalid("input", form)
+			return nil, invalid("input", failure.BadModerationInput)
 		}
 		text += part.Text + "\n"
 	}

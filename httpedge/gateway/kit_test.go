@@ -101,7 +101,9 @@ type doorkeeper struct {
 	why atomic.Pointer[machine.Failure]
 }
 
-func (d *doorkeeper) Watch(endpoint.Caller, *endpoint.Row) func() *machine.Failure { return d.why.Load }
+func (d *doorkeeper) Watch(endpoint.Caller, *endpoint.Route) func() *machine.Failure {
+	return d.why.Load
+}
 
 // moved says that the provider is elsewhere.
 func (k *kit) moved(address string) { k.callee.BaseUrl = address + "/v1" }
@@ -174,7 +176,7 @@ func serve(tb testing.TB, answer http.HandlerFunc, change ...func(*gateway.Confi
 	k.url = "http://" + listener.Addr().String() + config.BasePath
 	document := openapi.Document(openapi.Info{
 		Title: "t", Version: "1", Refusals: surface.Refusals, Error: gateway.ErrorBody{},
-	}, surface.Rows)
+	}, surface.Routes)
 	k.schemas, err = openapi3.NewLoader().LoadFromData(document)
 	require.NoError(tb, err)
 	require.NoError(tb, k.schemas.Validate(context.Background()))

@@ -6,7 +6,7 @@ import (
 	"parley/httpedge/gateway/moderate"
 )
 
-// whole is an answer that a model has made ready.
+// whole is an unstreamed answer, encoded by the model's side.
 type whole struct{ raw []byte }
 
 // AppendJSON implements endpoint.Appender.

@@ -7,13 +7,12 @@ import (
 
 const tag = "Inference"
 
-// Surface returns the routes with the way in which clients of this form are told of errors. Who serves it adds authenticator,
-// permit and headers.
+// Surface returns the routes with the error format of OpenAI clients. The caller adds authenticator, permit and headers.
 func (a *API) Surface() endpoint.Surface {
-	return endpoint.Surface{Name: "gateway", Rows: a.rows(), Refusals: refusals(), Wording: wording(), AppendProblem: appendProblem}
+	return endpoint.Surface{Name: "gateway", Routes: a.routes(), Refusals: refusals(), Wording: wording(), AppendProblem: appendProblem}
 }
 
-func (a *API) rows() []endpoint.Row {
+func (a *API) routes() []endpoint.Route {
 	refused := endpoint.Errors(
 		failurepb.Code_VALIDATION, failurepb.Code_FORBIDDEN, failurepb.Code_MODEL_NOT_FOUND, failurepb.Code_TOO_LARGE,
 		failurepb.Code_RATE_LIMITED,
@@ -22,9 +21,10 @@ func (a *API) rows() []endpoint.Row {
 		return []endpoint.Option{
 			refused, endpoint.Tag(tag), endpoint.Summary(summary),
 			endpoint.Timeout(a.config.CallTimeout), endpoint.MaxBody(a.config.MaxBody), endpoint.EndsWithClient(), endpoint.Once(),
+			endpoint.Unaudited("it uses a model and changes no record; usage is booked"),
 		}
 	}
-	return []endpoint.Row{
+	return []endpoint.Route{
 		endpoint.OnStream("POST /chat/completions", "models:write", a.chatCompletions,
 			common("Let a model answer; with stream as server-sent events")...),
 		endpoint.On("POST /embeddings", "models:write", a.embeddings, common("Make embeddings of texts")...),

@@ -10,13 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/httpedge/gateway"
 	"parley/proto/failurepb"
 )
 
-// A stream whose caller would not be let in any more says so and ends, and with it the call of the model, be that silent or not.
-func TestWhoMayNotStay(t *testing.T) {
+// A stream whose caller has lost its token or permission ends with an error, and so does its model call, whether silent or not.
+func TestRevokedClientIsCutOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		why    failurepb.Code
 		silent bool
@@ -32,7 +32,7 @@ func TestWhoMayNotStay(t *testing.T) {
 				defer close(ended)
 				said := streams(`{"id":"c1","created":5,"choices":[{"index":0,"delta":{"content":"Hello"}}]}`)
 				said(w, r)
-				k.door.why.Store(machine.Fail(c.why, "no more"))
+				k.door.why.Store(failure.Verbatim(c.why, "no more"))
 				for !c.silent && r.Context().Err() == nil {
 					said(w, r)
 				}
@@ -53,7 +53,7 @@ func TestWhoMayNotStay(t *testing.T) {
 }
 
 // Who sends something while the answer comes, as the next request, is watched all the same.
-func TestWhoMayNotStayAndSendsMore(t *testing.T) {
+func TestRevokedClientThatSendsMoreIsCutOff(t *testing.T) {
 	k := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		streams(`{"id":"c1","created":5,"choices":[{"index":0,"delta":{"content":"Hello"}}]}`)(w, r)
 		<-r.Context().Done()
@@ -69,7 +69,7 @@ func TestWhoMayNotStayAndSendsMore(t *testing.T) {
 			pings++
 		}
 	}
-	k.door.why.Store(machine.Fail(failurepb.Code_AUTH_REQUIRED, "no more"))
+	k.door.why.Store(failure.Verbatim(failurepb.Code_AUTH_REQUIRED, "no more"))
 	rest := ""
 	for lines.Scan() {
 		rest += lines.Text()

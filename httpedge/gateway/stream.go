@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
 	"parley/proto/failurepb"
@@ -47,7 +47,7 @@ func (a *API) stream(ctx context.Context, call *Call, out endpoint.Stream) error
 		return err
 	}
 	if !a.begin() {
-		return machine.Fail(failurepb.Code_UNAVAILABLE, "the server is shutting down")
+		return failure.New(failurepb.Code_UNAVAILABLE, failure.ServerShuttingDown)
 	}
 	bounded, release := context.WithTimeout(a.base, a.config.StreamTimeout)
 	// It outlives the request.
@@ -206,8 +206,8 @@ func (s *stream) write(piece sse.Frame) error {
 	return nil
 }
 
-// ping breaks a silence of PingEvery, so that nobody between model and client takes the stream for dead. It returns how long to
-// wait before the next.
+// ping writes a comment after PingEvery without data, so that no proxy closes the stream as idle. It returns how long to wait before
+// the next one.
 func (s *stream) ping() time.Duration {
 	every := s.api.config.PingEvery
 	s.mu.Lock()
@@ -220,16 +220,16 @@ func (s *stream) ping() time.Duration {
 	return every
 }
 
-// refused ends the call when its caller would not be let in any more.
+// refused ends the call when its caller has lost the permission for it.
 func (s *stream) refused() bool {
 	if s.take.Still == nil {
 		return false
 	}
-	failure := s.take.Still()
-	if failure != nil {
-		s.cancel(failure)
+	refused := s.take.Still()
+	if refused != nil {
+		s.cancel(refused)
 	}
-	return failure != nil
+	return refused != nil
 }
 
 // end says how the stream ended, and gives the connection back.
@@ -243,8 +243,8 @@ func (s *stream) end(err error) {
 		return
 	}
 	s.watch.stop()
-	if failure, ok := errors.AsType[*machine.Failure](context.Cause(s.ctx)); ok && err != nil {
-		err = failure
+	if refused, ok := errors.AsType[*failure.Failure](context.Cause(s.ctx)); ok && err != nil {
+		err = refused
 	}
 	left := errors.Is(err, errClientGone)
 	if err != nil && !left {
@@ -279,7 +279,7 @@ func (s *stream) abandon() {
 	}
 }
 
-// report is an error in mid-stream.
+// report sends an error in mid-stream.
 func (s *stream) report(err error) {
 	problem := problemOf(err)
 	if problem.Cause != nil {
@@ -296,8 +296,8 @@ func (s *stream) report(err error) {
 	s.buffer = append(s.buffer, '\n', '\n')
 }
 
-// watch notices that a client has left while it is being answered, or may not stay, and breaks the silence meanwhile. What the
-// client sends is left unread: it is its next request.
+// watch detects that the client has closed the connection or lost its permission, and sends pings meanwhile. Data from the client
+// is left unread: it is the next request.
 type watch struct {
 	conn net.Conn
 	done chan struct{}
@@ -336,7 +336,7 @@ func newWatch(s *stream) *watch {
 	return w
 }
 
-// arm bounds the next look, unless the watch is to end.
+// arm sets the deadline of the next check unless the watch is ending.
 func (w *watch) arm(wait time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNothingFollowsHalfAPiece: behind a ping that went out in part, the end of the stream would be taken for the rest of it.
-func TestNothingFollowsHalfAPiece(t *testing.T) {
+// TestNothingFollowsAPartialChunk: behind a ping that went out in part, the end of the stream would be taken for the rest of it.
+func TestNothingFollowsAPartialChunk(t *testing.T) {
 	ours, theirs := net.Pipe()
 	s := &stream{api: &API{config: Config{WriteTimeout: 20 * time.Millisecond}}}
 	s.take.Conn = ours

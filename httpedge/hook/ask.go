@@ -14,12 +14,12 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/actors/core/failure"
 )
 
 // signatureHeader is the signature header of webhooks (document 1).
@@ -136,7 +136,7 @@ func read(response *http.Response) (*answer, error) {
 	default:
 		return nil, fmt.Errorf("answered %d", response.StatusCode)
 	}
-	got.Message = shown(got.Message)
+	got.Message = failure.Shown(got.Message)
 	return got, nil
 }
 
@@ -164,19 +164,4 @@ func sign(secret string, body []byte, at time.Time) string {
 	mac.Write([]byte{'.'})
 	mac.Write(body)
 	return "t=" + stamp + ",v1=" + hex.EncodeToString(mac.Sum(nil))
-}
-
-// shown makes the application's text fit to show to a caller; "" if it is no text.
-func shown(text string) string {
-	const longest = 200
-	text = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text))
-	if len(text) > longest {
-		return ""
-	}
-	return text
 }

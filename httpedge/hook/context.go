@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"parley/actors/core/failure"
-	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
 )
@@ -49,7 +48,7 @@ type contextQuestion struct {
 
 // Authenticate implements endpoint.Authenticator. A caller that the application does not name is anonymous: with this
 // hook, neither the request's own claim nor the trust of a server without authentication counts.
-func (a *authenticator) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
+func (a *authenticator) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *failure.Failure) {
 	caller, refused := a.inner.Authenticate(ctx, request)
 	if refused != nil || caller.Identified {
 		return caller, refused
@@ -93,7 +92,7 @@ func (a *authenticator) question(request endpoint.Request) *contextQuestion {
 // denied is the failure for an application's no.
 func denied(code failurepb.Code, got *answer, otherwise failure.Reason) *failure.Failure {
 	if got != nil && got.Message != "" {
-		return failure.Verbatim(code, "%s", got.Message)
+		return failure.Verbatim(code, got.Message)
 	}
 	return failure.New(code, otherwise)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
@@ -155,7 +156,7 @@ func TestResolveContext(t *testing.T) {
 // everybody is a Limiter without limits, but for those it refuses.
 type everybody struct{ refusal *machine.Failure }
 
-func (e everybody) Allow(endpoint.Caller, endpoint.Request, *endpoint.Row) *machine.Failure {
+func (e everybody) Allow(endpoint.Caller, endpoint.Request, *endpoint.Route) *machine.Failure {
 	return e.refusal
 }
 
@@ -167,9 +168,9 @@ func TestRateLimit(t *testing.T) {
 	app := newApplication(t)
 	h := hooks(t, hook.Config{RateLimit: hook.Endpoint{URL: app.URL}})
 	limiter := h.Limiter(everybody{})
-	row := &endpoint.Row{Path: "/conversations/{id}/messages"}
+	route := &endpoint.Route{Path: "/conversations/{id}/messages"}
 	allow := func() *machine.Failure {
-		return limiter.Allow(endpoint.Caller{UserID: "ann", Identified: true, ProjectID: "p"}, request{}, row)
+		return limiter.Allow(endpoint.Caller{UserID: "ann", Identified: true, ProjectID: "p"}, request{}, route)
 	}
 	require.Nil(t, allow())
 	require.Equal(t, map[string]any{
@@ -196,8 +197,8 @@ func TestRateLimit(t *testing.T) {
 		require.Equal(t, failurepb.Code_RATE_LIMITED, failure.Code)
 		require.Equal(t, c.after, failure.Details["retryAfter"], c.answer)
 	}
-	own := machine.Fail(failurepb.Code_RATE_LIMITED, "own")
-	require.Equal(t, own, h.Limiter(everybody{own}).Allow(endpoint.Caller{}, request{}, row), "the server's own limit comes first")
+	own := failure.Verbatim(failurepb.Code_RATE_LIMITED, "own")
+	require.Equal(t, own, h.Limiter(everybody{own}).Allow(endpoint.Caller{}, request{}, route), "the server's own limit comes first")
 	release, failure := limiter.OpenStream(endpoint.Caller{}, request{})
 	require.Nil(t, failure)
 	release()
@@ -279,7 +280,7 @@ func TestNoAnswer(t *testing.T) {
 				caller, failure := h.Authenticator(endpointtest.Authenticate(endpointtest.Off)).Authenticate(t.Context(), request{"?userId": "bob"})
 				require.Equal(t, refused, failure != nil)
 				require.Equal(t, endpoint.Caller{}, endpoint.Caller{UserID: caller.UserID, Trusted: caller.Trusted})
-				require.Equal(t, refused, h.Limiter(everybody{}).Allow(endpoint.Caller{}, request{}, &endpoint.Row{}) != nil)
+				require.Equal(t, refused, h.Limiter(everybody{}).Allow(endpoint.Caller{}, request{}, &endpoint.Route{}) != nil)
 				require.Equal(t, refused, h.Authorizer().AuthorizeBudget(t.Context(), &endpoint.BudgetRaise{}) != nil)
 				require.Equal(t, refused, h.Authorizer().AuthorizeResolve(t.Context(), &endpoint.ActionDecision{}) != nil)
 				require.Less(t, time.Since(began), 30*time.Second)

@@ -33,7 +33,7 @@ type rateQuestion struct {
 }
 
 // Allow implements endpoint.Limiter.
-func (l *limiter) Allow(caller endpoint.Caller, request endpoint.Request, route *endpoint.Row) *machine.Failure {
+func (l *limiter) Allow(caller endpoint.Caller, request endpoint.Request, route *endpoint.Route) *machine.Failure {
 	if refused := l.Limiter.Allow(caller, request, route); refused != nil {
 		return refused
 	}

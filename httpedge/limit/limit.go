@@ -91,7 +91,7 @@ func New(config Config, registerer prometheus.Registerer) (*Limiter, error) {
 }
 
 // Allow counts one request.
-func (l *Limiter) Allow(caller endpoint.Caller, request endpoint.Request, _ *endpoint.Row) *machine.Failure {
+func (l *Limiter) Allow(caller endpoint.Caller, request endpoint.Request, _ *endpoint.Route) *machine.Failure {
 	if l.config.RequestsPerSecond == 0 || caller.Trusted {
 		return nil
 	}

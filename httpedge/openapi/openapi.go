@@ -26,11 +26,17 @@ type Described interface {
 	Described() (value any, nullable bool)
 }
 
+// Either is a type whose JSON is that of one of several types, of which it returns values.
+type Either interface {
+	Either() []any
+}
+
 // Info is the part of the document that does not come from the routes.
 type Info struct {
 	Title, Version, Description string
 	Server                      string // base path
 	BearerAuth                  bool   // callers authenticate with a bearer token
+	SessionCookie               string // the cookie by which callers authenticate; "" = with none
 	Refusals                    map[failurepb.Code]endpoint.Refusal
 	Error                       any // a value of the error body's type
 	// Others are routes of other surfaces in the same document.
@@ -39,7 +45,9 @@ type Info struct {
 
 // Part is the routes of a surface with its own errors.
 type Part struct {
-	Rows     []endpoint.Row
+	Routes   []endpoint.Route
+	Below    string                              // what their paths are below, relative to the server
+	Names    string                              // begins their operations' names, where another part has the same routes; "" = nothing
 	Refusals map[failurepb.Code]endpoint.Refusal // nil = as in Info
 	Error    any                                 // a value of the error body's type; named after it
 }
@@ -47,19 +55,19 @@ type Part struct {
 type object = map[string]any
 
 // Document renders the document.
-func Document(info Info, rows []endpoint.Row) []byte {
+func Document(info Info, routes []endpoint.Route) []byte {
 	b := &builder{info: info, schemas: object{}, types: map[string]reflect.Type{}, paths: object{}}
 	b.problem, b.refusals = "Error", info.Refusals
 	b.schemas[b.problem] = b.structSchema(reflect.TypeOf(info.Error), answer)
 	b.types[b.problem] = reflect.TypeOf(info.Error)
-	b.add(rows)
+	b.add(routes, Part{})
 	for _, part := range info.Others {
 		b.refusals = info.Refusals
 		if part.Refusals != nil {
 			b.refusals = part.Refusals
 		}
 		b.problem = strings.TrimPrefix(fmt.Sprint(b.component(reflect.TypeOf(part.Error), answer)["$ref"]), componentPath)
-		b.add(part.Rows)
+		b.add(part.Routes, part)
 	}
 	components := object{"schemas": b.schemas}
 	document := object{
@@ -73,6 +81,10 @@ func Document(info Info, rows []endpoint.Row) []byte {
 	if info.BearerAuth {
 		components["securitySchemes"] = object{"BearerAuth": object{"type": "http", "scheme": "bearer"}}
 		document["security"] = []object{{"BearerAuth": []string{}}}
+	}
+	if info.SessionCookie != "" {
+		components["securitySchemes"] = object{"Session": object{"type": "apiKey", "in": "cookie", "name": info.SessionCookie}}
+		document["security"] = []object{{"Session": []string{}}}
 	}
 	return render(document)
 }
@@ -106,25 +118,33 @@ type builder struct {
 	refusals map[failurepb.Code]endpoint.Refusal
 }
 
-// add adds the routes of one surface to the document.
-func (b *builder) add(rows []endpoint.Row) {
-	for i := range rows {
-		row := &rows[i]
-		if row.Hidden {
+// add adds the routes of one surface to the document, where and under which names the part says.
+func (b *builder) add(routes []endpoint.Route, part Part) {
+	for i := range routes {
+		route := &routes[i]
+		if route.Hidden {
 			continue
 		}
-		path := strings.Replace(row.Path, ":*}", "}", 1) // a parameter that takes the rest of the path
+		path := part.Below + strings.Replace(route.Path, ":*}", "}", 1) // a parameter that takes the rest of the path
 		item, ok := b.paths[path].(object)
 		if !ok {
 			item = object{}
 			b.paths[path] = item
 		}
-		item[strings.ToLower(row.Method)] = b.operation(row)
-		tagged := slices.ContainsFunc(b.tags, func(tag object) bool { return tag["name"] == row.Tag })
+		item[strings.ToLower(route.Method)] = b.operation(route, part.Names)
+		tagged := slices.ContainsFunc(b.tags, func(tag object) bool { return tag["name"] == route.Tag })
 		if !tagged {
-			b.tags = append(b.tags, object{"name": row.Tag})
+			b.tags = append(b.tags, object{"name": route.Tag})
 		}
 	}
+}
+
+// operationID is a handler's name, or one that begins with another word.
+func operationID(names, handler string) string {
+	if names == "" {
+		return handler
+	}
+	return names + strings.ToUpper(handler[:1]) + handler[1:]
 }
 
 // use tells schemas of request bodies, which handlers check, from those of responses, which are promised.
@@ -135,24 +155,27 @@ const (
 	answer
 )
 
-func (b *builder) operation(row *endpoint.Row) object {
+func (b *builder) operation(route *endpoint.Route, names string) object {
 	operation := object{
-		"operationId": row.Handler,
-		"summary":     row.Summary,
-		"tags":        []string{row.Tag},
-		"responses":   b.responses(row),
+		"operationId": operationID(names, route.Handler),
+		"summary":     route.Summary,
+		"tags":        []string{route.Tag},
+		"responses":   b.responses(route),
 	}
-	if parameters := b.parameters(row); len(parameters) > 0 {
+	if b.info.SessionCookie != "" && route.IsPublic() {
+		operation["security"] = []object{}
+	}
+	if parameters := b.parameters(route); len(parameters) > 0 {
 		operation["parameters"] = parameters
 	}
 	content := object{}
 	required := false
-	if row.HasBody() {
-		schema := b.structSchema(row.In, body)
+	if route.HasBody() {
+		schema := b.structSchema(route.In, body)
 		_, required = schema["required"]
 		content["application/json"] = object{"schema": schema}
 	}
-	if row.Kind == endpoint.Uploads {
+	if route.Kind == endpoint.Uploads {
 		required = true
 		content["*/*"] = object{"schema": binary()}
 	}
@@ -162,9 +185,9 @@ func (b *builder) operation(row *endpoint.Row) object {
 	return operation
 }
 
-func (b *builder) parameters(row *endpoint.Row) []object {
+func (b *builder) parameters(route *endpoint.Route) []object {
 	var parameters []object
-	for _, param := range row.Params() {
+	for _, param := range route.Params() {
 		schema := object{"type": "string"}
 		if param.Type == reflect.Int {
 			schema["type"] = "integer"
@@ -202,10 +225,10 @@ func defaultOf(param endpoint.Param) any {
 	return n
 }
 
-func (b *builder) responses(row *endpoint.Row) object {
-	responses := object{strconv.Itoa(row.Status): b.success(row)}
-	for _, other := range row.Also {
-		otherwise := *row
+func (b *builder) responses(route *endpoint.Route) object {
+	responses := object{strconv.Itoa(route.Status): b.success(route)}
+	for _, other := range route.Also {
+		otherwise := *route
 		if other.Out != nil {
 			otherwise.Out = other.Out
 		}
@@ -213,21 +236,21 @@ func (b *builder) responses(row *endpoint.Row) object {
 		success["description"] = other.Meaning
 		responses[strconv.Itoa(other.Status)] = success
 	}
-	if row.Ranged {
-		part := b.success(row)
+	if route.Ranged {
+		part := b.success(route)
 		part["description"] = "The range that was asked for"
 		responses["206"] = part
 		responses["304"] = object{"description": "Not changed since the entity tag of If-None-Match"}
 		responses["416"] = b.refused("range_not_satisfiable")
 	}
-	codes := append([]failurepb.Code{failurepb.Code_UNAVAILABLE, failurepb.Code_INTERNAL}, row.Errors...)
-	if b.info.BearerAuth {
+	codes := append([]failurepb.Code{failurepb.Code_UNAVAILABLE, failurepb.Code_INTERNAL}, route.Errors...)
+	if b.info.BearerAuth || b.info.SessionCookie != "" && !route.IsPublic() {
 		codes = append(codes, failurepb.Code_AUTH_REQUIRED)
 	}
-	if row.HasBody() {
+	if route.HasBody() {
 		codes = append(codes, failurepb.Code_TOO_LARGE)
 	}
-	if row.Idempotent {
+	if route.Idempotent {
 		codes = append(codes, failurepb.Code_IDEMPOTENCY_CONFLICT)
 	}
 	byStatus := map[int][]string{}
@@ -251,24 +274,24 @@ func (b *builder) refused(codes string) object {
 	}
 }
 
-func (b *builder) success(row *endpoint.Row) object {
-	response := object{"description": row.Summary}
-	if row.Summary == "" {
+func (b *builder) success(route *endpoint.Route) object {
+	response := object{"description": route.Summary}
+	if route.Summary == "" {
 		response["description"] = "Success"
 	}
 	content := object{}
-	if row.Kind == endpoint.Events {
+	if route.Kind == endpoint.Events {
 		content["text/event-stream"] = object{"schema": object{"type": "string"}}
 	}
-	if row.Kind == endpoint.Bytes {
-		if len(row.Media) == 0 {
+	if route.Kind == endpoint.Bytes {
+		if len(route.Media) == 0 {
 			content["application/json"] = object{"schema": object{"type": "object"}}
 		}
-		for _, media := range row.Media {
+		for _, media := range route.Media {
 			content[media] = object{"schema": binary()}
 		}
-	} else if row.Out != reflect.TypeFor[endpoint.Empty]() {
-		content["application/json"] = object{"schema": b.schema(row.Out, answer)}
+	} else if route.Out != reflect.TypeFor[endpoint.Empty]() {
+		content["application/json"] = object{"schema": b.schema(route.Out, answer)}
 	}
 	if len(content) > 0 {
 		response["content"] = content

@@ -38,6 +38,13 @@ func (b *builder) schema(t reflect.Type, in use) object {
 
 func (b *builder) described(t reflect.Type, in use) (object, bool) {
 	value := reflect.New(t)
+	if e, ok := value.Interface().(Either); ok && t.Kind() != reflect.Pointer {
+		var forms []object
+		for _, form := range e.Either() {
+			forms = append(forms, b.schema(reflect.TypeOf(form), in))
+		}
+		return object{"oneOf": forms}, true
+	}
 	d, ok := value.Interface().(Described)
 	if !ok || t.Kind() == reflect.Pointer {
 		return nil, false

@@ -9,8 +9,8 @@ import (
 	"net/http"
 
 	"parley/actors/core/access"
+	"parley/actors/core/failure"
 	"parley/actors/core/identity"
-	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
 
@@ -38,19 +38,19 @@ func readAccount(body []byte) (*accountInput, error) {
 	in := &accountInput{}
 	if len(body) > 0 {
 		if err := json.Unmarshal(body, in); err != nil {
-			return nil, invalid("the body is not such a JSON object: %v", err)
+			return nil, invalid(failure.BadAccountBody).Param("problem", err)
 		}
 	}
 	for service, level := range in.ServicePermissions {
 		if _, ok := access.ParseLevel(level); !ok {
-			return nil, invalid("%s: %q is no level: none, read, write, admin", service, level)
+			return nil, invalid(failure.NoSuchLevel).Param("service", service).Param("level", level)
 		}
 	}
 	return in, nil
 }
 
-func invalid(format string, args ...any) *machine.Failure {
-	return machine.Fail(failurepb.Code_VALIDATION, format, args...)
+func invalid(reason failure.Reason) *failure.Failure {
+	return failure.New(failurepb.Code_VALIDATION, reason)
 }
 
 // account is one kind of account: its name in the paths, and what the routes do. An operator may do everything.
@@ -85,7 +85,7 @@ func accountKinds() []account {
 		},
 		{
 			"tokens", listTokens, createToken, func(context.Context, *identity.Accounts, string, *accountInput) (any, error) {
-				return nil, invalid("tokens cannot be changed: make another")
+				return nil, invalid(failure.TokensFixed)
 			},
 			func(ctx context.Context, a *identity.Accounts, id string) error {
 				return a.DeleteToken(ctx, operator, "", id)
@@ -134,14 +134,14 @@ func (s *Server) accountRoute(kind string, status int, do accountHandler) http.H
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxAccountBody))
 		if err != nil {
 			if _, large := errors.AsType[*http.MaxBytesError](err); large {
-				err = invalid("the body is larger than %d bytes", maxAccountBody)
+				err = invalid(failure.BodyTooLarge).Param("most", maxAccountBody)
 			}
 			refuse(w, err)
 			return
 		}
 		accounts := s.parts.Admin.Accounts()
 		if accounts == nil {
-			refuse(w, machine.Fail(failurepb.Code_UNAVAILABLE, "the node is starting"))
+			refuse(w, failure.New(failurepb.Code_UNAVAILABLE, failure.NodeStarting))
 			return
 		}
 		answer, err := do(r.WithContext(ctx), accounts, body)

@@ -104,12 +104,12 @@ func listProjects(a *identity.Accounts, tenantID string) (any, error) {
 }
 
 func createProject(ctx context.Context, a *identity.Accounts, in *accountInput) (any, error) {
-	project, err := a.CreateProject(ctx, identity.Operator(), in.TenantID, in.Key, in.Name)
+	project, err := a.CreateProject(ctx, identity.Operator(), identity.NewProject{TenantID: in.TenantID, Key: in.Key, Name: in.Name})
 	return projectView(project), err
 }
 
 func updateProject(ctx context.Context, a *identity.Accounts, id string, in *accountInput) (any, error) {
-	project, err := a.RenameProject(ctx, identity.Operator(), id, in.Name)
+	project, err := a.UpdateProject(ctx, identity.Operator(), id, &in.Name, nil)
 	return projectView(project), err
 }
 

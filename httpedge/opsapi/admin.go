@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"parley/actors/core/failure"
 	"parley/actors/core/identity"
-	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
 
@@ -26,6 +26,8 @@ type Admin struct {
 	// Backup writes a copy of the whole cluster's state. An error after the first byte aborts the answer, so that
 	// a partial backup is not mistaken for a complete one. Only one runs at a time.
 	Backup func(ctx context.Context, w io.Writer) error
+	// Audit reads the whole audit trail of a tenant, as lines of JSON.
+	Audit func(ctx context.Context, tenantID string) (io.ReadCloser, error)
 	// Accounts returns the tenants, projects, users and API tokens, nil until the node has them.
 	Accounts func() *identity.Accounts
 }
@@ -44,6 +46,9 @@ func (s *Server) adminRoutes(mux *http.ServeMux, bounded func(http.Handler) http
 	}
 	if admin.Backup != nil {
 		mux.Handle("GET /v1/backup", local(s.backup))
+	}
+	if admin.Audit != nil {
+		mux.Handle("GET /v1/tenants/{tenant}/audit", local(s.audit))
 	}
 	if admin.Accounts != nil {
 		s.accountRoutes(mux, bounded, local)
@@ -78,7 +83,7 @@ func (s *Server) drain(drain bool) http.HandlerFunc {
 // backup streams a backup. Each write must be taken by the client within the configured time; the whole may take longer.
 func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	if !s.backingUp.CompareAndSwap(false, true) {
-		refuse(w, machine.Fail(failurepb.Code_UNAVAILABLE, "a backup is running already"))
+		refuse(w, failure.New(failurepb.Code_UNAVAILABLE, failure.BackupRunning))
 		return
 	}
 	defer s.backingUp.Store(false)
@@ -89,6 +94,21 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 			refuse(w, err)
 			return
 		}
+		panic(http.ErrAbortHandler) //nolint:forbidigo // the server's way to cut an answer off
+	}
+}
+
+// audit streams the audit trail of a tenant. One that is cut off has no last line, which whoever checks it misses.
+func (s *Server) audit(w http.ResponseWriter, r *http.Request) {
+	rows, err := s.parts.Admin.Audit(r.Context(), r.PathValue("tenant"))
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	body := &patient{out: w, control: http.NewResponseController(w), timeout: s.config.Timeout}
+	_, err = io.Copy(body, rows)
+	if err = errors.Join(err, rows.Close()); err != nil {
+		s.parts.Logger.Warn("export of an audit trail failed", slog.Any("err", err))
 		panic(http.ErrAbortHandler) //nolint:forbidigo // the server's way to cut an answer off
 	}
 }
@@ -117,10 +137,10 @@ func (p *patient) Write(data []byte) (int, error) {
 // refuse writes an error with its full text: callers here are operators.
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
-	var failure *machine.Failure
+	var refused *failure.Failure
 	switch {
-	case errors.As(err, &failure):
-		status = statusOf(failure.Code)
+	case errors.As(err, &refused):
+		status = statusOf(refused.Code)
 	case errors.Is(err, context.DeadlineExceeded):
 		status = http.StatusServiceUnavailable
 	}

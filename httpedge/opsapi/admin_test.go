@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/failurepb"
 )
 
@@ -90,7 +90,7 @@ func TestDrain(t *testing.T) {
 	var told []string
 	ask := admin(t, Admin{Drain: func(_ context.Context, node string, drain bool) error {
 		if node == "n9" {
-			return machine.Fail(failurepb.Code_NOT_FOUND, "no node %s", node)
+			return failure.Verbatim(failurepb.Code_NOT_FOUND, fmt.Sprintf("no node %s", node))
 		}
 		told = append(told, fmt.Sprint(node, " ", drain))
 		return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -46,7 +47,7 @@ func mayNotStay(t *testing.T, e *edge) {
 			var gone atomic.Bool
 			still := func() *machine.Failure {
 				if gone.Load() {
-					return machine.Fail(c.code, "no more")
+					return failure.Verbatim(c.code, "no more")
 				}
 				return nil
 			}
@@ -88,7 +89,7 @@ func TestWhoMayNotStayAndDoesNotRead(t *testing.T) {
 			var gone atomic.Bool
 			still := func() *machine.Failure {
 				if gone.Load() {
-					return machine.Fail(failurepb.Code_AUTH_REQUIRED, "no more")
+					return failure.Verbatim(failurepb.Code_AUTH_REQUIRED, "no more")
 				}
 				return nil
 			}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// wheel pings every connection and rechecks its client's access once per interval, spread evenly over the interval,
-// with one timer for all.
+// wheel pings every connection once per interval, and rechecks its client's access at least every recheckEvery, both spread evenly
+// over their interval, with one timer for all.
 type wheel struct {
 	every time.Duration
 	done  chan struct{}
@@ -14,6 +14,8 @@ type wheel struct {
 	mu    sync.Mutex
 	slots [][]*conn
 	next  int // slot of the next connection
+
+	batch []*conn // of run only
 }
 
 // wheelPlace is where a connection is in the wheel, under the wheel's lock.
@@ -23,6 +25,9 @@ type wheelPlace struct {
 }
 
 const wheelSlots = 128
+
+// recheckEvery bounds how long a stream goes on whose client would not be let in any more.
+const recheckEvery = 4 * time.Second
 
 func newWheel(every time.Duration) *wheel {
 	return &wheel{every: every, done: make(chan struct{}), slots: make([][]*conn, wheelSlots)}
@@ -52,31 +57,37 @@ func (w *wheel) remove(c *conn) {
 }
 
 func (w *wheel) run() {
-	ticker := time.NewTicker(max(w.every/wheelSlots, time.Millisecond))
+	recheck := min(w.every, recheckEvery)
+	ticker := time.NewTicker(max(recheck/wheelSlots, time.Millisecond))
 	defer ticker.Stop()
 	ping := Comment("ping")
 	started := time.Now()
-	served := 0
-	var batch []*conn
+	var checked, pinged int
 	for {
 		select {
 		case <-w.done:
 			return
 		case now := <-ticker.C:
-			// Slots are due by the clock, so that late or lost ticks do not stretch the interval.
-			due := int(now.Sub(started) * wheelSlots / w.every)
-			for ; served < due; served++ {
-				w.mu.Lock()
-				batch = append(batch[:0], w.slots[served%wheelSlots]...)
-				w.mu.Unlock()
-				for i, c := range batch {
-					c.recheck()
-					c.ping(ping, now)
-					batch[i] = nil
-				}
-			}
+			checked = w.serve(checked, now.Sub(started), recheck, func(c *conn) { c.recheck() })
+			pinged = w.serve(pinged, now.Sub(started), w.every, func(c *conn) { c.ping(ping, now) })
 		}
 	}
+}
+
+// serve does what is due to the connections of each slot once per interval, and returns how many slots it has come to. Slots are due
+// by the clock, so that late or lost ticks do not stretch the interval.
+func (w *wheel) serve(served int, elapsed, every time.Duration, do func(*conn)) int {
+	due := int(elapsed * wheelSlots / every)
+	for ; served < due; served++ {
+		w.mu.Lock()
+		w.batch = append(w.batch[:0], w.slots[served%wheelSlots]...)
+		w.mu.Unlock()
+		for i, c := range w.batch {
+			do(c)
+			w.batch[i] = nil
+		}
+	}
+	return served
 }
 
 func (w *wheel) stop() { close(w.done) }

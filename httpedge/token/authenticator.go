@@ -14,6 +14,7 @@ import (
 	"parley/actors/core/collection"
 	"parley/actors/core/failure"
 	"parley/actors/core/identity"
+	"parley/actors/core/permission"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/directorypb"
@@ -36,6 +37,10 @@ type Config struct {
 	CacheEntries int
 	// MaxTokenBytes bounds a token. Default 4 KiB.
 	MaxTokenBytes int
+	// Policy is who decides what the owner of a token may, for requests and streams that last. Default permission.BuiltIn.
+	Policy permission.Policy
+	// Licence is what a tenant is licensed for now. Default: its tier.
+	Licence func(*directorypb.Tenant) access.Licence
 }
 
 // Lookups of unknown tokens that may be under way at once: they ask another node.
@@ -64,6 +69,9 @@ func New(config Config, records collection.Store, logger *slog.Logger) *Authenti
 	}
 	if config.MaxTokenBytes <= 0 {
 		config.MaxTokenBytes = 4 << 10
+	}
+	if config.Licence == nil {
+		config.Licence = access.TierLicence
 	}
 	return &Authenticator{
 		config: config, records: records, logger: logger,
@@ -136,7 +144,7 @@ func (a *Authenticator) identify(ctx context.Context, key *digest) (endpoint.Cal
 // remembered is what the cache has of a token, if it is still so; else nil.
 func (a *Authenticator) remembered(key *digest, now time.Time) *entry {
 	found := a.cache.get(key)
-	if found != nil && (!now.Before(found.until) || !found.basis.current(a.records)) {
+	if found != nil && (!now.Before(found.until) || !found.basis.current(a.records, now)) {
 		a.cache.drop(key, found)
 		return nil
 	}
@@ -175,13 +183,17 @@ func (a *Authenticator) load(r *reading, key digest, now time.Time) (*entry, *ma
 	case !access.MemberOf(&owner, project.GetId()):
 		return nil, failure.New(failurepb.Code_FORBIDDEN, failure.APITokenOwnerNoMember)
 	}
-	grant := access.NewGrant(&token, &owner, &tenant, &project)
+	licence := a.config.Licence(&tenant)
+	grant := access.NewGrant(&token, &owner, &tenant, &project).Under(licence)
 	loaded := &entry{
 		caller: endpoint.Caller{
 			TenantID: tenant.GetId(), ProjectID: project.GetId(), UserID: owner.GetId(),
 			Identified: true, Trusted: grant.SeesAll(), Grant: grant,
 		},
 		until: now.Add(a.config.CacheTTL), tokenID: token.GetId(), basis: &basis{records: r.records, expires: token.GetExpiresAt()},
+	}
+	if !licence.Until.IsZero() {
+		loaded.basis.changes = licence.Until.UnixMilli()
 	}
 	loaded.lastUse.Store(a.uses.last(token.GetId()))
 	return loaded, nil

@@ -264,7 +264,7 @@ func TestUsesAreDropped(t *testing.T) {
 func TestFirst(t *testing.T) {
 	records := directory(t)
 	next := endpointtest.Authenticate(endpointtest.ByToken)
-	a := token.First(authenticator(records), next)
+	a := token.First(authenticator(records), engine(t), next)
 	secret := mint(t, records, "tok_1", func(made *directorypb.Token) {
 		made.Scoped, made.Scope = true, map[string]string{"agents": "read"}
 	})
@@ -296,7 +296,7 @@ func TestFirst(t *testing.T) {
 }
 
 func TestPermit(t *testing.T) {
-	permit := token.Permit(nil)
+	permit := token.Permit(engine(t), nil)
 	caller := func(tier string, scope map[string]string) endpoint.Caller {
 		return endpoint.Caller{TenantID: "t", Grant: access.NewGrant(
 			&directorypb.Token{Scoped: scope != nil, Scope: scope}, &directorypb.User{Role: "owner"},
@@ -321,7 +321,7 @@ func TestPermit(t *testing.T) {
 		{caller("FREE", nil), "/agents", "agents:none", failurepb.Code_INTERNAL, `access "agents:none" of /agents names no level`},
 		{caller("FREE", nil), "/agents", "agents", failurepb.Code_INTERNAL, `access "agents" of /agents names no level`},
 	} {
-		failure := permit(t.Context(), c.caller, &endpoint.Row{Path: c.path, Access: c.access})
+		failure := permit(t.Context(), c.caller, &endpoint.Route{Path: c.path, Access: c.access})
 		if c.text == "" {
 			require.Nil(t, failure, "%s %s", c.path, c.access)
 			continue
@@ -334,11 +334,11 @@ func TestHitDoesNotAllocate(t *testing.T) {
 	records := directory(t)
 	a := authenticator(records)
 	asked := &peeking{header: []byte("Bearer " + mint(t, records, "tok_1", nil))}
-	permit, row := token.Permit(nil), &endpoint.Row{Path: "/chat/completions", Access: "models:write"}
+	permit, route := token.Permit(engine(t), nil), &endpoint.Route{Path: "/chat/completions", Access: "models:write"}
 	ctx := t.Context()
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		caller, failure := a.Authenticate(ctx, asked)
-		if failure != nil || permit(ctx, caller, row) != nil {
+		if failure != nil || permit(ctx, caller, route) != nil {
 			t.Error("refused")
 		}
 	}))
@@ -348,11 +348,11 @@ func BenchmarkHit(b *testing.B) {
 	records := directory(b)
 	a := authenticator(records)
 	asked := &peeking{header: []byte("Bearer " + mint(b, records, "tok_1", nil))}
-	permit, row := token.Permit(nil), &endpoint.Row{Path: "/chat/completions", Access: "models:write"}
+	permit, route := token.Permit(engine(b), nil), &endpoint.Route{Path: "/chat/completions", Access: "models:write"}
 	b.ReportAllocs()
 	for b.Loop() {
 		caller, failure := a.Authenticate(b.Context(), asked)
-		if failure != nil || permit(b.Context(), caller, row) != nil {
+		if failure != nil || permit(b.Context(), caller, route) != nil {
 			b.Fatal(failure)
 		}
 	}

@@ -26,6 +26,7 @@ type entry struct {
 type basis struct {
 	records [4]version // what it was made from
 	expires int64      // of the token, Unix ms; 0 = never
+	changes int64      // when the tenant has another licence by the clock alone, Unix ms; 0 = never
 }
 
 // version is a record that an entry was made from.
@@ -34,8 +35,11 @@ type version struct {
 	version         uint64
 }
 
-// current says whether the records are still those.
-func (b *basis) current(records collection.Store) bool {
+// current says whether the records are still those, and the licence.
+func (b *basis) current(records collection.Store, now time.Time) bool {
+	if b.changes > 0 && now.UnixMilli() >= b.changes {
+		return false
+	}
 	for i := range b.records {
 		v := &b.records[i]
 		if record, ok := records.Get(v.collection, v.key); !ok || record.Version != v.version {

@@ -51,6 +51,7 @@ type allowance struct {
 	ends  time.Time // of the month that left is of
 	block int64     // taken last time
 	taken time.Time // when
+	limit int64     // for which it was taken
 }
 
 // NewCounter returns a counter over the directory.
@@ -90,7 +91,7 @@ func (c *Counter) Stop() {
 // Take counts one request of the caller's tenant, or refuses it: QUOTA_REACHED when the month has none left, with the end of the
 // month in details.retryAfter; UNAVAILABLE when that cannot be said.
 func (c *Counter) Take(ctx context.Context, caller endpoint.Caller) *machine.Failure {
-	limit := caller.Grant.Tier().Limits().RequestsPerMonth
+	limit := caller.Grant.Licence().Limits().RequestsPerMonth
 	if limit == access.Unlimited {
 		return nil
 	}
@@ -102,7 +103,7 @@ func (c *Counter) Take(ctx context.Context, caller endpoint.Caller) *machine.Fai
 	}
 	defer c.leave(a)
 	now := time.Now()
-	if a.left > 0 && now.Before(a.ends) {
+	if a.left > 0 && now.Before(a.ends) && a.limit <= limit {
 		a.left--
 		return nil
 	}
@@ -147,16 +148,21 @@ func (c *Counter) refill(ctx context.Context, tenant string, a *allowance, limit
 	}
 	var taken, count int64
 	var ends time.Time
+	unused, of := a.left, a.ends // under a licence that allowed more: it is given back first
+	a.left = 0
 	err := c.change(ctx, tenant, func(stored *directorypb.RequestCount) bool {
-		if !now.Before(endOf(stored)) {
+		switch {
+		case !now.Before(endOf(stored)):
 			stored.Since, stored.Count = now.UnixMilli(), 0
+		case endOf(stored).Equal(of):
+			stored.Count -= min(unused, stored.GetCount())
 		}
 		ends = endOf(stored)
 		count = stored.GetCount()
 		rest := limit - count
 		taken = min(block, max(1, limit/partOfLimit), max(1, rest/partOfRest), rest)
 		stored.Count += max(taken, 0)
-		return taken > 0
+		return taken > 0 || unused > 0
 	})
 	switch {
 	case err != nil:
@@ -167,7 +173,7 @@ func (c *Counter) refill(ctx context.Context, tenant string, a *allowance, limit
 		return failure.New(failurepb.Code_QUOTA_REACHED, failure.MonthUsedUp).Param("count", count).Param("limit", limit).
 			With("retryAfter", seconds)
 	}
-	a.left, a.ends, a.block, a.taken = taken-1, ends, taken, now
+	a.left, a.ends, a.block, a.taken, a.limit = taken-1, ends, taken, now, limit
 	return nil
 }
 

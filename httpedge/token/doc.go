@@ -1,12 +1,12 @@
-// Package token lets callers of the Client API in (document 1, "Authentication"; document 3, sections 1.3, 2 and 3): it knows
-// an API token by its SHA-256, and what its owner, its scope, the tenant's licence and its monthly requests leave it to do.
+// Package token authenticates and authorizes callers of the Client API (document 1, "Authentication"; document 3, sections 1.3, 2
+// and 3): it finds an API token by its SHA-256 and applies its owner's role, its scope, the tenant's licence and monthly limit.
 //
 // A token that was looked up is remembered by its hash for at most a minute. At each request its records are compared with
-// those in the directory of this node, by version, so that what is revoked, changed or deleted counts from the moment on that
-// this node has heard of it; the minute only bounds what is remembered of tokens that nobody uses any more.
+// those in the directory of this node, by version, so that a revocation, change or deletion takes effect as soon as this
+// node learns of it; the minute only bounds the cache of tokens that nobody uses any more.
 //
-// Streams and long requests go on asking (endpoint.Watcher): in the common case four records are compared by version, without
-// allocation, and streams of one token share what that takes. Only this node's records are looked at, so it never waits.
+// Streams and long requests are checked again and again (endpoint.Watcher): in the common case four records are compared by
+// version, without allocation, and streams of one token share the check. Only this node's records are looked at, so it never waits.
 //
 // Monthly requests are counted per tenant in the directory. A node takes some ahead with one compare-and-put and lets that many
 // requests pass; what it has not used within a second it gives back. So there are never more than the limit, on however many

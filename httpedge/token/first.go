@@ -12,18 +12,18 @@ import (
 	"parley/proto/failurepb"
 )
 
-// first lets API tokens in where another authentication is at home.
+// first accepts API tokens in front of a surface's own authentication.
 type first struct {
-	tokens *Authenticator
-	next   endpoint.Authenticator
+	tokens      *Authenticator
+	permissions Permissions
+	next        endpoint.Authenticator
 }
 
-// First is for the conversation server: whoever presents an API token is who it says, in its tenant and project, if it may read
-// (GET, HEAD) or write agents. All others are next's. An API token is what begins with identity.TokenPrefix, or is the token of a
-// record that
-// this node has: an operator may have chosen it otherwise.
-func First(tokens *Authenticator, next endpoint.Authenticator) endpoint.Authenticator {
-	return &first{tokens: tokens, next: next}
+// First is for the conversation server: a request with an API token acts as the token's owner, in its tenant and project, if the
+// token may read (GET, HEAD) or write agents. All other requests go to next. An API token begins with identity.TokenPrefix, or is
+// the token of a record on this node: an operator may have chosen another form.
+func First(tokens *Authenticator, permissions Permissions, next endpoint.Authenticator) endpoint.Authenticator {
+	return &first{tokens: tokens, permissions: permissions, next: next}
 }
 
 // Authenticate returns who asks, or why that is not known.
@@ -44,24 +44,24 @@ func (f *first) Authenticate(ctx context.Context, request endpoint.Request) (end
 	if failure != nil {
 		return endpoint.Caller{}, failure
 	}
-	if failure = permitted(caller.Grant, access.Agents, levelOf(request.Method()), ""); failure != nil {
+	if failure = f.permissions.Check(ctx, caller, access.Agents, levelOf(request.Method()), sent{request}); failure != nil {
 		return endpoint.Caller{}, failure
 	}
 	return caller, nil
 }
 
-// Watch is the one of whoever let the caller in.
-func (f *first) Watch(caller endpoint.Caller, row *endpoint.Row) func() *machine.Failure {
+// Watch asks the authenticator that accepted the caller.
+func (f *first) Watch(caller endpoint.Caller, route *endpoint.Route) func() *machine.Failure {
 	if caller.Grant != nil {
-		return f.tokens.watch(caller, need{service: access.Agents, level: levelOf(row.Method)})
+		return f.tokens.watch(caller, need{service: access.Agents, level: levelOf(route.Method)})
 	}
 	if next, ok := f.next.(endpoint.Watcher); ok {
-		return next.Watch(caller, row)
+		return next.Watch(caller, route)
 	}
 	return nil
 }
 
-// levelOf is what a method takes on the conversation server.
+// levelOf is the permission level that a method needs on the conversation server.
 func levelOf(method string) access.Level {
 	if method == "GET" || method == "HEAD" {
 		return access.Read
@@ -78,29 +78,29 @@ func (a *Authenticator) knows(key *digest) bool {
 	return ok
 }
 
-// Always401 is for surfaces on which whatever is wrong with a token is 401 (document 3, 1.3: routes in the style of OpenAI).
+// Always401 is for surfaces that answer 401 to every fault of a token (document 3, 1.3: routes in the style of OpenAI).
 func Always401(tokens *Authenticator) endpoint.Authenticator { return unauthorized{tokens} }
 
 type unauthorized struct{ tokens *Authenticator }
 
-// Watch is as Authenticator's, in these words.
-func (u unauthorized) Watch(caller endpoint.Caller, row *endpoint.Row) func() *machine.Failure {
-	service, level := needOf(row)
-	return u.tokens.watch(caller, need{service: service, level: level, path: row.Path, only401: true})
+// Watch is Authenticator's, with every fault of a token as 401.
+func (u unauthorized) Watch(caller endpoint.Caller, route *endpoint.Route) func() *machine.Failure {
+	service, level := needOf(route)
+	return u.tokens.watch(caller, need{service: service, level: level, path: route.Path, only401: true})
 }
 
-// Authenticate returns who asks, or that it is not known.
+// Authenticate returns the caller, or a 401.
 func (u unauthorized) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
 	caller, failure := u.tokens.Authenticate(ctx, request)
 	return caller, as401(failure)
 }
 
-// as401 says that it is not known who asks, unless nobody can say; of nil nil.
+// as401 turns a refusal into a 401, except when authentication is unavailable; nil stays nil.
 func as401(failure *machine.Failure) *machine.Failure {
 	if failure == nil || failure.Code == failurepb.Code_UNAVAILABLE {
 		return failure
 	}
 	known := failure.WithCode(failurepb.Code_AUTH_REQUIRED)
-	known.Details = nil // they are a title of the other surface
+	known.Details = nil // the title is for the other surface
 	return known
 }

@@ -12,6 +12,7 @@ import (
 	"parley/actors/core/collection"
 	"parley/actors/core/collection/collectiontest"
 	"parley/actors/core/identity"
+	"parley/httpedge/permission"
 	"parley/httpedge/token"
 	"parley/proto/directorypb"
 )
@@ -111,4 +112,12 @@ func (e *elsewhere) Find(ctx context.Context, name, key string) (collection.Reco
 		return collection.Record{}, false, e.err
 	}
 	return e.Records.Find(ctx, name, key)
+}
+
+// engine is the built-in permission engine, without a log.
+func engine(tb testing.TB) *permission.Engine {
+	tb.Helper()
+	e, err := permission.New(permission.Config{}, nil, discard, nil)
+	require.NoError(tb, err)
+	return e
 }

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	useEvery   = time.Minute // at most so often a token's last use is written
+	useEvery   = time.Minute // a token's last use is written at most this often
 	useQueue   = 256         // writes that wait; above that they are dropped
 	useTimeout = 5 * time.Second
 )
 
-// uses writes down when tokens were last used, behind the requests' back.
+// uses records when tokens were last used, in the background.
 type uses struct {
 	records collection.Store
 	logger  *slog.Logger
@@ -51,7 +51,7 @@ func (u *uses) last(id string) int64 {
 	return last.GetLastUsedAt()
 }
 
-// note has a use written unless one was a short while ago. It never waits: while writes pile up it is dropped.
+// note queues the write of a use unless one was written a moment ago. It never blocks: when the queue is full, the use is dropped.
 func (u *uses) note(e *entry, now time.Time) {
 	at := now.UnixMilli()
 	before := e.lastUse.Load()
@@ -86,7 +86,7 @@ func (u *uses) stop() {
 	}
 }
 
-// write puts down a use, unless another node just did. A conflict says that one did meanwhile.
+// write stores a use unless another node has just done so, which is also what a conflict means.
 func (u *uses) write(ctx context.Context, noted use) {
 	if _, ok := u.records.Get(noted.token.collection, noted.token.key); !ok {
 		return // deleted meanwhile: it must not leave anything behind

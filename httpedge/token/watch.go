@@ -9,6 +9,7 @@ import (
 	"parley/actors/core/access"
 	"parley/actors/core/collection"
 	"parley/actors/core/failure"
+	"parley/actors/core/permission"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
@@ -16,24 +17,25 @@ import (
 
 var _ endpoint.Watcher = (*Authenticator)(nil)
 
-// Watch returns what says whether the bearer of a token may still use a row of the Client API. All that ask the same of a token
-// within a minute share it.
-func (a *Authenticator) Watch(caller endpoint.Caller, row *endpoint.Row) func() *machine.Failure {
-	service, level := needOf(row)
-	return a.watch(caller, need{service: service, level: level, path: row.Path})
+// Watch returns the check whether the bearer of a token may still use a route of the Client API. Requests with one token and the
+// same need share it for a minute.
+func (a *Authenticator) Watch(caller endpoint.Caller, route *endpoint.Route) func() *machine.Failure {
+	service, level := needOf(route)
+	return a.watch(caller, need{service: service, level: level, path: route.Path, highest: route.IsEnterprise()})
 }
 
-// need is what somebody was let in with.
+// need is what a request asked of its token when it was accepted.
 type need struct {
 	service access.Service
 	level   access.Level
 	path    string // that the licence must have; "" = whatever it has
+	highest bool   // the licence must have the areas of the highest tiers
 	all     bool   // the whole project was within reach
 	only401 bool   // see Always401
 }
 
-// standing is what becomes of a token that was let in with a need. It holds no more of the token than it takes to see that
-// nothing has changed: there may be a stream for each of very many tokens.
+// standing is the current verdict on a token and a need. It keeps only what it takes to see that nothing has changed: there may be
+// a stream for each of very many tokens.
 type standing struct {
 	tokens *Authenticator
 	key    digest
@@ -42,10 +44,10 @@ type standing struct {
 	ask    func() *machine.Failure
 }
 
-// standings are those of one entry.
+// standings are all verdicts on the token of one cache entry.
 type standings struct {
 	sync.Mutex
-	all []*standing // one for each need that rows have
+	all []*standing // one for each need that routes have
 }
 
 func (a *Authenticator) watch(caller endpoint.Caller, need need) func() *machine.Failure {
@@ -74,7 +76,7 @@ func (a *Authenticator) watch(caller endpoint.Caller, need need) func() *machine
 // still says why the bearer would not be let in any more.
 func (s *standing) still() *machine.Failure {
 	now, known := time.Now(), s.basis.Load()
-	if known.current(s.tokens.records) {
+	if known.current(s.tokens.records, now) {
 		return known.expired(now)
 	}
 	found, refused := s.tokens.meeting(&s.key, &s.need, now)
@@ -84,26 +86,29 @@ func (s *standing) still() *machine.Failure {
 	return refused
 }
 
-// meeting is here, of a token that meets a need.
+// meeting is here for a token that meets a need.
 func (a *Authenticator) meeting(key *digest, need *need, now time.Time) (*entry, *machine.Failure) {
 	found, refused := a.here(key, now)
 	switch {
 	case refused == nil:
-		refused = need.metBy(&found.caller)
+		refused = need.metBy(a.config.Policy, &found.caller)
 	case need.only401:
 		refused = as401(refused)
 	}
 	return found, refused
 }
 
-func (n *need) metBy(caller *endpoint.Caller) *machine.Failure {
-	if n.all && !caller.Trusted { // it may be about what is another's: who asks anew hears
+func (n *need) metBy(policy permission.Policy, caller *endpoint.Caller) *machine.Failure {
+	if n.all && !caller.Trusted { // the stream may show another user's data: a new request is refused with the reason
 		return failure.New(failurepb.Code_FORBIDDEN, failure.TokenOwnerRole)
 	}
-	return permitted(caller.Grant, n.service, n.level, n.path)
+	if !permission.Decide(policy, caller.Grant, n.service, n.level).Allowed {
+		return failure.New(failurepb.Code_FORBIDDEN, failure.PermissionMissing).Param("service", n.service).Param("level", n.level)
+	}
+	return licensed(caller.Grant, n.path, n.highest)
 }
 
-// here is the entry of a token that was known, out of what this node knows without asking another one.
+// here is the entry of a known token, from the records of this node alone.
 func (a *Authenticator) here(key *digest, now time.Time) (*entry, *machine.Failure) {
 	found := a.remembered(key, now)
 	if found == nil {
@@ -120,9 +125,9 @@ func (a *Authenticator) here(key *digest, now time.Time) (*entry, *machine.Failu
 	return found, found.basis.expired(now)
 }
 
-// needOf is what a row of the Client API asks for; none when it names no level.
-func needOf(row *endpoint.Row) (access.Service, access.Level) {
-	service, text, _ := strings.Cut(row.Access, ":")
+// needOf is the need of a route of the Client API; none when the route names no level.
+func needOf(route *endpoint.Route) (access.Service, access.Level) {
+	service, text, _ := strings.Cut(route.Access, ":")
 	level, _ := access.ParseLevel(text)
 	return access.Service(service), level
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley/actors/core/collection/collectiontest"
+	"parley/actors/core/failure"
 	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
@@ -26,11 +27,11 @@ func watcher(t *testing.T, a endpoint.Authenticator) endpoint.Watcher {
 
 // What takes a token's permission away is seen by whoever was let in with it, on either surface; what does not is not.
 func TestWatch(t *testing.T) {
-	reads := &endpoint.Row{Method: "GET", Path: "/agents/sessions/{id}/events/stream", Access: "agents:read"}
-	moderates := &endpoint.Row{Method: "POST", Path: "/moderations", Access: "agents:read"}
+	reads := &endpoint.Route{Method: "GET", Path: "/agents/sessions/{id}/events/stream", Access: "agents:read"}
+	moderates := &endpoint.Route{Method: "POST", Path: "/moderations", Access: "agents:read"}
 	for _, c := range []struct {
 		name   string
-		row    *endpoint.Row
+		route  *endpoint.Route
 		change func(records *collectiontest.Records, key string, made *directorypb.Token)
 		code   failurepb.Code // 0 = may stay
 		text   string
@@ -74,17 +75,17 @@ func TestWatch(t *testing.T) {
 			a := authenticator(records)
 			caller, failure := a.Authenticate(t.Context(), bearer(secret))
 			require.Nil(t, failure)
-			only401 := watcher(t, token.Always401(a)).Watch(caller, c.row)
+			only401 := watcher(t, token.Always401(a)).Watch(caller, c.route)
 			require.Nil(t, only401())
-			watches := []func() *machine.Failure{a.Watch(caller, c.row)}
+			watches := []func() *machine.Failure{a.Watch(caller, c.route)}
 			if c.code != failurepb.Code_LICENSE_REQUIRED { // the conversation server asks for none
-				watches = append(watches, watcher(t, token.First(a, nil)).Watch(caller, c.row))
+				watches = append(watches, watcher(t, token.First(a, engine(t), nil)).Watch(caller, c.route))
 			}
 			for _, still := range watches {
 				require.Nil(t, still())
 			}
 			c.change(records, keyOf(secret), made)
-			for _, still := range append(watches, a.Watch(caller, c.row)) {
+			for _, still := range append(watches, a.Watch(caller, c.route)) {
 				for range 2 {
 					failure := still()
 					if c.code == 0 {
@@ -117,7 +118,7 @@ func TestWatchSeesTheEnd(t *testing.T) {
 		t.Skip("the machine is too slow: the token is over")
 	}
 	require.Nil(t, failure)
-	still := a.Watch(caller, &endpoint.Row{Method: "GET", Access: "agents:read"})
+	still := a.Watch(caller, &endpoint.Route{Method: "GET", Access: "agents:read"})
 	require.Eventually(t, func() bool {
 		failure := still()
 		require.True(t, failure == nil || failure.DefaultText() == "API token has expired")
@@ -128,16 +129,16 @@ func TestWatchSeesTheEnd(t *testing.T) {
 // strict is an authentication that watches callers, too.
 type strict struct{ endpoint.Authenticator }
 
-func (strict) Watch(endpoint.Caller, *endpoint.Row) func() *machine.Failure {
-	return func() *machine.Failure { return machine.Fail(failurepb.Code_AUTH_REQUIRED, "no more") }
+func (strict) Watch(endpoint.Caller, *endpoint.Route) func() *machine.Failure {
+	return func() *machine.Failure { return failure.Verbatim(failurepb.Code_AUTH_REQUIRED, "no more") }
 }
 
 // Those that brought no token are the other authentication's business.
 func TestWatchWithoutToken(t *testing.T) {
 	a := authenticator(directory(t))
-	row := &endpoint.Row{Method: "GET"}
-	require.Nil(t, watcher(t, token.First(a, nil)).Watch(endpoint.Caller{}, row))
-	still := watcher(t, token.First(a, strict{})).Watch(endpoint.Caller{}, row)
+	route := &endpoint.Route{Method: "GET"}
+	require.Nil(t, watcher(t, token.First(a, engine(t), nil)).Watch(endpoint.Caller{}, route))
+	still := watcher(t, token.First(a, engine(t), strict{})).Watch(endpoint.Caller{}, route)
 	require.Equal(t, "no more", still().DefaultText())
 }
 
@@ -148,9 +149,9 @@ func TestWatchIsShared(t *testing.T) {
 	secret := mint(t, records, "tok_1", nil)
 	caller, failure := a.Authenticate(t.Context(), bearer(secret))
 	require.Nil(t, failure)
-	row := &endpoint.Row{Method: "GET", Path: "/x", Access: "agents:read"}
-	still := a.Watch(caller, row)
-	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { a.Watch(caller, row) }), 0.0)
+	route := &endpoint.Route{Method: "GET", Path: "/x", Access: "agents:read"}
+	still := a.Watch(caller, route)
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { a.Watch(caller, route) }), 0.0)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		if still() != nil {
 			t.Error("refused")
@@ -164,13 +165,13 @@ func TestWatchIsShared(t *testing.T) {
 func BenchmarkStill(b *testing.B) {
 	records := directory(b)
 	a := authenticator(records)
-	row := &endpoint.Row{Method: "GET", Path: "/x", Access: "agents:read"}
+	route := &endpoint.Route{Method: "GET", Path: "/x", Access: "agents:read"}
 	var all []func() *machine.Failure
 	for i := range 1000 {
 		secret := mint(b, records, fmt.Sprintf("%d%s", i, strings.Repeat("x", i/100)), nil)
 		caller, failure := a.Authenticate(b.Context(), bearer(secret))
 		require.Nil(b, failure)
-		all = append(all, a.Watch(caller, row))
+		all = append(all, a.Watch(caller, route))
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

@@ -7,7 +7,6 @@ import (
 
 	"parley/actors/core/entity"
 	"parley/actors/core/failure"
-	"parley/actors/core/feature"
 	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
@@ -20,22 +19,10 @@ import (
 type Asker struct {
 	Runtime  endpoint.Runtime
 	Entities entity.Client
-	// Features is the cluster's feature level. nil = all features of this release.
-	Features *feature.Gate
 }
 
 // Ask sends a command, once, and returns a failure from another node as an error.
 func (a Asker) Ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
-	command, takeBack, err := a.Stepwise(ctx, command)
-	if err != nil {
-		return nil, err
-	}
-	reply, err := a.ask(ctx, command)
-	takeBack(err)
-	return reply, err
-}
-
-func (a Asker) ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	reply, err := a.Runtime.Ask(ctx, command)
 	if err != nil {
 		return nil, err
@@ -50,16 +37,6 @@ func (a Asker) ask(ctx context.Context, command *conversationpb.Command) (*conve
 // command's id makes the retry safe: a turn that has started is waited for, not started again. An owner that was never
 // reached fails soon; a turn that was already waited for gets more time.
 func (a Asker) AskUntilSettled(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
-	command, takeBack, err := a.Stepwise(ctx, command)
-	if err != nil {
-		return nil, err
-	}
-	reply, err := a.askUntilSettled(ctx, command)
-	takeBack(err)
-	return reply, err
-}
-
-func (a Asker) askUntilSettled(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	const (
 		soon     = 3 * time.Second
 		underWay = 6 * time.Second // a call that took so long had reached its owner
@@ -69,7 +46,7 @@ func (a Asker) askUntilSettled(ctx context.Context, command *conversationpb.Comm
 	giveUp := time.Now().Add(soon)
 	for {
 		began := time.Now()
-		reply, err := a.ask(ctx, command)
+		reply, err := a.Ask(ctx, command)
 		if err == nil || !Gone(err) {
 			return reply, err
 		}

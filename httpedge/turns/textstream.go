@@ -42,6 +42,12 @@ func (s *TextStream) Finish(content string) string {
 	return s.rest(strings.TrimPrefix(content, s.prior))
 }
 
+// Begins reports whether what was sent is the beginning of the run's whole answer.
+func (s *TextStream) Begins(content string) bool {
+	content = strings.TrimPrefix(content, s.prior)
+	return len(content) >= s.sent && add(0, content[:s.sent]) == s.sentHash
+}
+
 // Restart consumes the first text of a new attempt and returns what is unsent of it.
 func (s *TextStream) Restart(text []byte) string {
 	s.matched, s.matchedHash, s.diverged = 0, 0, false

@@ -42,18 +42,18 @@ type clusterIn struct {
 	Conversation string `query:"conversation" doc:"Id of the conversation whose owner is wanted"`
 }
 
-type clusterRoute struct {
+type clusterHandler struct {
 	view func(ctx context.Context, conversationID string) View
 }
 
-// ClusterRow is the route of the View. It is for the page only and not documented. conversationID is as sent by the
+// ClusterRoute is the route of the View. It is for the page only and not documented. conversationID is as sent by the
 // client, "" for none. view must return at once, from what the node knows.
-func ClusterRow(view func(ctx context.Context, conversationID string) View) endpoint.Row {
-	return endpoint.On("GET "+ClusterPath, "page:read", clusterRoute{view}.getCluster,
+func ClusterRoute(view func(ctx context.Context, conversationID string) View) endpoint.Route {
+	return endpoint.On("GET "+ClusterPath, "page:read", clusterHandler{view}.getCluster,
 		endpoint.Public(), endpoint.Hidden(), endpoint.Tag("Pages"), endpoint.Summary("The nodes, as the page shows them"))
 }
 
-func (c clusterRoute) getCluster(ctx context.Context, in *clusterIn) (*View, error) {
+func (c clusterHandler) getCluster(ctx context.Context, in *clusterIn) (*View, error) {
 	view := c.view(ctx, in.Conversation)
 	if view.Nodes == nil {
 		view.Nodes = []NodeView{}

@@ -1,5 +1,5 @@
-// Package web holds the playground: a page that uses the conversation server like any client. It is embedded in the
-// binary, needs no build step, loads nothing from elsewhere and has no special rights.
+// Package web holds the pages: the playground, which uses the conversation server like any client, and the console of signed-in users
+// (folder page/dashboard). They are embedded in the binary, need no build step, load nothing from elsewhere and have no special rights.
 package web
 
 import (
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html"
 	"io/fs"
+	"path"
 	"time"
 )
 
@@ -28,26 +29,32 @@ func Files(basePath string) (fs.FS, error) {
 		return nil, fmt.Errorf("read index.html: %w", err)
 	}
 	index = bytes.ReplaceAll(index, []byte(basePathMark), []byte(html.EscapeString(basePath)))
-	return &site{FS: page, index: index}, nil
+	console, err := consoleIndex(page)
+	if err != nil {
+		return nil, err
+	}
+	return &site{FS: page, made: map[string][]byte{"index.html": index, ConsoleFile: console}}, nil
 }
 
-// site is the embedded directory with a generated index.html.
+// site is the embedded directory, with generated pages in the place of their files.
 type site struct {
 	fs.FS
-	index []byte
+	made map[string][]byte
 }
 
 // Open implements fs.FS.
 func (s *site) Open(name string) (fs.File, error) {
-	if name != "index.html" {
+	made, is := s.made[name]
+	if !is {
 		return s.FS.Open(name)
 	}
-	return &file{Reader: bytes.NewReader(s.index), size: int64(len(s.index))}, nil
+	return &file{Reader: bytes.NewReader(made), name: path.Base(name), size: int64(len(made))}, nil
 }
 
-// file is index.html in memory, and its own FileInfo.
+// file is a page in memory, and its own FileInfo.
 type file struct {
 	*bytes.Reader
+	name string
 	size int64
 }
 
@@ -58,7 +65,7 @@ func (f *file) Close() error { return nil }
 func (f *file) Stat() (fs.FileInfo, error) { return f, nil }
 
 // Name implements fs.FileInfo.
-func (f *file) Name() string { return "index.html" }
+func (f *file) Name() string { return f.name }
 
 // Size implements fs.FileInfo.
 func (f *file) Size() int64 { return f.size }

@@ -42,13 +42,41 @@ func TestFiles(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func TestClusterRow(t *testing.T) {
+// TestConsoleFiles: modules of one screen each, no text that becomes HTML, nothing from elsewhere, and a page that names those it needs.
+func TestConsoleFiles(t *testing.T) {
+	site, err := Files("/api/agents")
+	require.NoError(t, err)
+	page, err := fs.ReadFile(site, ConsoleFile)
+	require.NoError(t, err)
+	require.NotContains(t, string(page), preloadMark)
+	require.NotContains(t, string(page), "style=")
+	modules := 0
+	err = fs.WalkDir(site, "dashboard", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(site, name)
+		require.NoError(t, err)
+		require.LessOrEqual(t, strings.Count(string(text), "\n"), 300, name)
+		require.NotRegexp(t, `innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser`, string(text), name)
+		require.NotContains(t, string(text), "://", name)
+		modules++
+		return nil
+	})
+	require.NoError(t, err)
+	require.Greater(t, modules, 30)
+	require.Contains(t, string(page), `href="/dashboard/shell.js"`)
+	require.NotContains(t, string(page), "waterfall.js", "only some pages need it")
+	require.Contains(t, ConsolePaths(), "/dashboard/{a}/{b}")
+}
+
+func TestClusterRoute(t *testing.T) {
 	view := View{Node: "n1", Owner: "n2", Epoch: 7, Nodes: []NodeView{{Name: "n1", State: NodeUp, Leads: 8, Replicas: 17}}}
 	asked := ""
-	row := ClusterRow(func(_ context.Context, id string) View { asked = id; return view })
-	require.True(t, row.Hidden)
-	route := clusterRoute{func(_ context.Context, id string) View { asked = id; return View{Node: "n1"} }}
-	got, err := route.getCluster(t.Context(), &clusterIn{Conversation: "conv_x"})
+	route := ClusterRoute(func(_ context.Context, id string) View { asked = id; return view })
+	require.True(t, route.Hidden)
+	handler := clusterHandler{func(_ context.Context, id string) View { asked = id; return View{Node: "n1"} }}
+	got, err := handler.getCluster(t.Context(), &clusterIn{Conversation: "conv_x"})
 	require.NoError(t, err)
 	require.Equal(t, "conv_x", asked)
 	text, err := json.Marshal(got)

@@ -1,13 +1,13 @@
-// Package directory holds the small records that every node reads locally: who the cluster is, and later tenants,
-// users, tokens, agents.
+// Package directory holds the small records that every node reads locally: the members of the cluster, tenants, users, tokens,
+// agents, models.
 //
 // Records live in the directory shard's log, like everything else, and all of them in the memory of every node. A read
 // is a map lookup and may lag behind the log on a node that is not the shard's leader; a write goes through the log
-// with the version it expects, so nobody overwrites what he has not seen. A version is the write's place in the log:
-// it only grows, and is never used again after a deletion.
+// with the version it expects, so that no writer overwrites a value it has not seen. A version is the write's position in the
+// log: it only grows, and is not reused after a deletion.
 //
 // Invariants: what a node has in memory is what it has applied; returned values are shared and must not be changed; a
-// watcher that is slow misses no state, only intermediate ones.
+// slow watcher may miss intermediate states, but never the newest one.
 //
 // It does not interpret values, keeps no secrets in clear (the writer encrypts them), and is no place for anything that
 // grows with use.
@@ -45,7 +45,7 @@ func (e *ConflictError) Error() string {
 // Unwrap makes errors.Is(err, ErrConflict) true.
 func (e *ConflictError) Unwrap() error { return ErrConflict }
 
-// Log is how writes reach the directory shard's log.
+// Log appends writes to the directory shard's log.
 type Log interface {
 	ProposePut(ctx context.Context, p *logpb.Put) (*logpb.Result, error)
 }
@@ -57,7 +57,7 @@ type Directory struct {
 
 	mu          sync.RWMutex
 	collections map[string]*recordSet
-	stale       bool          // the rows are not those in memory
+	stale       bool          // the rows in memory are older than the stored ones
 	version     uint64        // of the newest change in memory
 	grown       chan struct{} // closed when something changes; nil while nobody waits
 }
@@ -117,13 +117,13 @@ func (c *recordSet) sort() []Record {
 	return c.sorted
 }
 
-// Put writes a record whose stored version is expected (0 = there is none) and returns its new version. When it
+// Put writes a record if its stored version is the expected one (0 = no record) and returns the new version. When it
 // returns, this node reads the new value.
 func (d *Directory) Put(ctx context.Context, collection, key string, expected uint64, value []byte) (version uint64, err error) {
 	return d.Write(ctx, &logpb.Put{Collection: collection, Key: key, ExpectedVersion: expected, Value: value})
 }
 
-// Delete removes a record whose stored version is expected.
+// Delete removes a record if its stored version is the expected one.
 func (d *Directory) Delete(ctx context.Context, collection, key string, expected uint64) error {
 	_, err := d.Write(ctx, &logpb.Put{Collection: collection, Key: key, ExpectedVersion: expected, Delete: true})
 	return err
@@ -142,7 +142,7 @@ func (d *Directory) Write(ctx context.Context, p *logpb.Put) (version uint64, er
 	return result.GetSeq(), nil
 }
 
-// Version is that of the newest change that this node has in memory, a deletion's included.
+// Version is the version of the newest change in this node's memory, including deletions.
 func (d *Directory) Version() uint64 {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -150,8 +150,7 @@ func (d *Directory) Version() uint64 {
 }
 
 // Await returns once this node has everything up to a version in memory. held says whether the log has been applied
-// that far here: after a start or a snapshot memory knows the newest record, not the newest change. It is asked now and
-// then.
+// that far here: after a start or a snapshot memory knows the newest record, not the newest change. It is polled.
 func (d *Directory) Await(ctx context.Context, version uint64, held func() (bool, error)) error {
 	ticker := time.NewTicker(heldInterval)
 	defer ticker.Stop()
@@ -174,7 +173,7 @@ func (d *Directory) Await(ctx context.Context, version uint64, held func() (bool
 	}
 }
 
-// refreshTo reads the rows if they were replaced, which are known to hold everything up to a version.
+// refreshTo reloads the rows if a snapshot replaced them; they are known to include everything up to a version.
 func (d *Directory) refreshTo(version uint64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -187,7 +186,7 @@ func (d *Directory) refreshTo(version uint64) error {
 	return nil
 }
 
-// heldInterval is how often Await asks.
+// heldInterval is how often Await polls.
 const heldInterval = 50 * time.Millisecond
 
 // wait returns the version and a channel that is closed when it grows.
@@ -242,15 +241,15 @@ func (c *recordSet) changed() {
 	}
 }
 
-// Invalidate says that the rows were replaced by a snapshot. They are read anew by Refresh or with the next applied
-// entry, whichever comes first.
+// Invalidate says that the rows were replaced by a snapshot. Refresh or the next applied entry reloads
+// them, whichever comes first.
 func (d *Directory) Invalidate() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stale = true
 }
 
-// Refresh reads the rows if they were replaced.
+// Refresh reloads the rows if they were replaced.
 func (d *Directory) Refresh() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -260,7 +259,7 @@ func (d *Directory) Refresh() error {
 	return d.load()
 }
 
-// load replaces the memory by the rows. New or the lock keeps everybody else out.
+// load fills the memory from the stored rows. The caller holds the lock, or is New.
 func (d *Directory) load() (err error) {
 	prefix := keys.AppendRecords(nil, uint32(fsm.Directory))
 	iter, err := d.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: keys.Successor(prefix)})
@@ -296,20 +295,20 @@ func (d *Directory) load() (err error) {
 	return nil
 }
 
-// Applied takes what the state machine applied. It is the state machine's only way in.
+// Applied receives what the state machine applied: its only access to the directory.
 type Applied struct{ d *Directory }
 
-// Applied returns the way in for the state machine.
+// Applied returns the receiver for the state machine.
 func (d *Directory) Applied() Applied { return Applied{d} }
 
-// Put takes a record that was written.
+// Put notes a record that was written.
 func (a Applied) Put(collection, key string, version uint64, value []byte) {
 	a.change(collection, version, func(c *collectionRecords) {
 		(*c)[key] = Record{Key: key, Version: version, Value: slices.Clone(value)}
 	})
 }
 
-// Delete takes a record that was removed.
+// Delete notes a record that was removed.
 func (a Applied) Delete(collection, key string, version uint64) {
 	a.change(collection, version, func(c *collectionRecords) { delete(*c, key) })
 }

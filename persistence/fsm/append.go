@@ -33,8 +33,9 @@ func (m *Machine) append(batch *pebble.Batch, group uint32, a *logpb.Append, res
 	if a.GetCreate() {
 		first = 0
 	}
-	next := head{seq: first + uint64(len(a.GetEvents())) - 1, epoch: a.GetEpoch(), exists: true, written: true}
-	if a.GetCreate() && len(a.GetEvents()) == 0 {
+	events := uint64(len(a.GetEvents())) + uint64(a.GetUnkept())
+	next := head{seq: first + events - 1, epoch: a.GetEpoch(), exists: true, written: true}
+	if a.GetCreate() && events == 0 {
 		next.seq = 0
 	}
 	result.Seq, result.Epoch = next.seq, next.epoch

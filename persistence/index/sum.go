@@ -119,3 +119,86 @@ func SumNames(db pebble.Reader, group uint32, prefix string, visit func(name, fi
 	}
 	return iter.Error()
 }
+
+// VisitSums visits the rows of a name in one shard after the other, from a member up to another one (exclusive; empty = open), until
+// visit returns an error. Member and values are valid until it returns.
+func VisitSums(db pebble.Reader, shards []uint32, q SumQuery, visit func(member []byte, values []int64) error) error {
+	var values []int64
+	for _, group := range shards {
+		prefix := keys.AppendSums(nil, group, q.Name)
+		bounds := pebble.IterOptions{LowerBound: keys.AppendSum(nil, group, q.Name, q.From), UpperBound: keys.Successor(prefix)}
+		if q.To != "" {
+			bounds.UpperBound = keys.AppendSum(nil, group, q.Name, q.To)
+		}
+		if q.To != "" && q.From >= q.To {
+			return nil
+		}
+		if err := eachRow(db, &bounds, func(key, value []byte) (err error) {
+			if values, err = keys.SumFields(values[:0], value); err != nil {
+				return err
+			}
+			return visit(key[len(prefix):], values)
+		}); err != nil {
+			return fmt.Errorf("read sums: %w", err)
+		}
+	}
+	return nil
+}
+
+// SpreadQuery selects rows of a list by their score: from From on up to To (exclusive).
+type SpreadQuery struct {
+	List     string
+	From, To int64
+	Unit     int64 // above 0; rows with scores from n*Unit up to (n+1)*Unit are counted together, as n
+}
+
+// Spread counts rows of a list by their score. It reads no more than their keys. visit is called for each, so that a reader can end.
+func Spread(db pebble.Reader, shards []uint32, q SpreadQuery, visit func() error) (map[int64]int64, error) {
+	counts := map[int64]int64{}
+	for _, group := range shards {
+		prefix := keys.AppendList(nil, group, q.List)
+		bounds := pebble.IterOptions{
+			LowerBound: keys.AppendListing(nil, group, q.List, q.From, ""), UpperBound: keys.AppendListing(nil, group, q.List, q.To, ""),
+		}
+		if q.From >= q.To {
+			break
+		}
+		if err := eachRow(db, &bounds, func(key, _ []byte) error {
+			score, _, err := keys.ListingTail(key[len(prefix):])
+			if err != nil {
+				return err
+			}
+			counts[floor(score, q.Unit)]++
+			return visit()
+		}); err != nil {
+			return nil, fmt.Errorf("count list: %w", err)
+		}
+	}
+	return counts, nil
+}
+
+func floor(n, unit int64) int64 {
+	if n < 0 && n%unit != 0 {
+		return n/unit - 1
+	}
+	return n / unit
+}
+
+// eachRow visits the rows between bounds in the order of their keys.
+func eachRow(db pebble.Reader, bounds *pebble.IterOptions, visit func(key, value []byte) error) (err error) {
+	iter, err := db.NewIter(bounds)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, iter.Close()) }()
+	for valid := iter.First(); valid; valid = iter.Next() {
+		value, err := iter.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		if err := visit(iter.Key(), value); err != nil {
+			return err
+		}
+	}
+	return iter.Error()
+}

@@ -29,6 +29,7 @@ func (m *Model) Draw(t *rapid.T) (group uint32, a *logpb.Append) {
 	for range rapid.IntRange(0, 3).Draw(t, "events") {
 		a.Events = append(a.Events, []byte(letter.Draw(t, "event")))
 	}
+	a.Unkept = uint32(max(0, rapid.IntRange(-4, 2).Draw(t, "unkept")))
 	for range rapid.IntRange(0, 3).Draw(t, "items") {
 		a.Items = append(a.Items, &logpb.Item{
 			Table: rapid.Uint32Range(1, 3).Draw(t, "table"), Key: []byte(letter.Draw(t, "key")),

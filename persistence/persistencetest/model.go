@@ -89,6 +89,9 @@ func (m *Model) Append(group uint32, a *logpb.Append) *logpb.Result {
 		e.seq = next
 		next++
 	}
+	if unkept := uint64(a.GetUnkept()); unkept > 0 { // counted, and nothing more
+		e.seq = next + unkept - 1
+	}
 	e.epoch, e.head = a.GetEpoch(), a.GetHead()
 	for _, i := range a.GetItems() {
 		put(e.items, item{uint8(i.GetTable()), string(i.GetKey())}, i.GetValue(), i.GetDelete())

@@ -85,46 +85,32 @@ func (b *inbox) signal() {
 	}
 }
 
+// put adds mail and wakes the loop. false: the inbox is closed, and nothing was added.
+func (b *inbox) put(add func(*mail)) bool {
+	b.mu.Lock()
+	ok := !b.closed
+	if ok {
+		add(&b.mail)
+	}
+	b.mu.Unlock()
+	b.signal()
+	return ok
+}
+
 func (b *inbox) propose(p *proposal) bool {
-	b.mu.Lock()
-	ok := !b.closed
-	if ok {
-		b.mail.proposals = append(b.mail.proposals, p)
-	}
-	b.mu.Unlock()
-	b.signal()
-	return ok
+	return b.put(func(m *mail) { m.proposals = append(m.proposals, p) })
 }
 
-func (b *inbox) read(r *read) bool {
-	b.mu.Lock()
-	ok := !b.closed
-	if ok {
-		b.mail.reads = append(b.mail.reads, r)
-	}
-	b.mu.Unlock()
-	b.signal()
-	return ok
-}
+func (b *inbox) read(r *read) bool { return b.put(func(m *mail) { m.reads = append(m.reads, r) }) }
 
-func (b *inbox) call(f func()) bool {
-	b.mu.Lock()
-	ok := !b.closed
-	if ok {
-		b.mail.calls = append(b.mail.calls, f)
-	}
-	b.mu.Unlock()
-	b.signal()
-	return ok
-}
+func (b *inbox) call(f func()) bool { return b.put(func(m *mail) { m.calls = append(m.calls, f) }) }
 
 func (b *inbox) reportUnreachable(node NodeID) {
-	b.mu.Lock()
-	if !b.closed && !slices.Contains(b.mail.unreachable, node) {
-		b.mail.unreachable = append(b.mail.unreachable, node)
-	}
-	b.mu.Unlock()
-	b.signal()
+	b.put(func(m *mail) {
+		if !slices.Contains(m.unreachable, node) {
+			m.unreachable = append(m.unreachable, node)
+		}
+	})
 }
 
 // deliver returns how many messages did not fit.

@@ -1,5 +1,5 @@
-// Package agentpb is the data of agents. Beside the generated code it holds which header fields no policy of an agent lets
-// through.
+// Package agentpb is the data of agents. Beside the generated code it holds what of an agent may travel, and which header
+// fields no policy of an agent lets through.
 package agentpb
 
 import "strings"

@@ -14,6 +14,7 @@ import (
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	descriptorpb "google.golang.org/protobuf/types/descriptorpb"
 	agentpb "parley/proto/agentpb"
+	deliverypb "parley/proto/deliverypb"
 	failurepb "parley/proto/failurepb"
 	reflect "reflect"
 	sync "sync"
@@ -365,8 +366,10 @@ type State struct {
 	BackgroundRun string `protobuf:"bytes,40,opt,name=background_run,json=backgroundRun,proto3" json:"background_run,omitempty"`
 	// When it was made, in Unix microseconds: what lists of conversations are ordered by. 0 = by an earlier release, whose rows
 	// are ordered by created_at and stand before all others.
-	CreatedMicros    int64 `protobuf:"varint,50,opt,name=created_micros,json=createdMicros,proto3" json:"created_micros,omitempty"`
-	TitleProvisional bool  `protobuf:"varint,51,opt,name=title_provisional,json=titleProvisional,proto3" json:"title_provisional,omitempty"` // the title is the first message's: one that a model makes takes its place
+	CreatedMicros    int64     `protobuf:"varint,50,opt,name=created_micros,json=createdMicros,proto3" json:"created_micros,omitempty"`
+	TitleProvisional bool      `protobuf:"varint,51,opt,name=title_provisional,json=titleProvisional,proto3" json:"title_provisional,omitempty"` // the title is the first message's: one that a model makes takes its place
+	Pushes           []*Push   `protobuf:"bytes,52,rep,name=pushes,proto3" json:"pushes,omitempty"`                                              // of turns that are not over, or whose end is not told yet; oldest first
+	Queue            []*Queued `protobuf:"bytes,53,rep,name=queue,proto3" json:"queue,omitempty"`                                                // messages whose turns come next, in this order. Nodes know it from feature.Console on
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -695,6 +698,262 @@ func (x *State) GetTitleProvisional() bool {
 	return false
 }
 
+func (x *State) GetPushes() []*Push {
+	if x != nil {
+		return x.Pushes
+	}
+	return nil
+}
+
+func (x *State) GetQueue() []*Queued {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
+}
+
+// Queued is a message that waits for its turn: what came with it, and for whom the turn will run.
+type Queued struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Message        *Message               `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"` // its number is not known yet; run_id is that of the turn to come
+	Earlier        []*Message             `protobuf:"bytes,2,rep,name=earlier,proto3" json:"earlier,omitempty"` // as in Send, with the ids that they will have
+	Given          []*ToolUse             `protobuf:"bytes,3,rep,name=given,proto3" json:"given,omitempty"`
+	Options        *TurnOptions           `protobuf:"bytes,4,opt,name=options,proto3" json:"options,omitempty"`
+	CommandId      string                 `protobuf:"bytes,5,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
+	IssuedAt       int64                  `protobuf:"varint,6,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"`
+	AgentVersion   int64                  `protobuf:"varint,7,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
+	ByUser         string                 `protobuf:"bytes,8,opt,name=by_user,json=byUser,proto3" json:"by_user,omitempty"`
+	ByToken        string                 `protobuf:"bytes,9,opt,name=by_token,json=byToken,proto3" json:"by_token,omitempty"`
+	RuntimeContext []byte                 `protobuf:"bytes,10,opt,name=runtime_context,json=runtimeContext,proto3" json:"runtime_context,omitempty"`
+	First          bool                   `protobuf:"varint,11,opt,name=first,proto3" json:"first,omitempty"` // it interrupts: it stands before all that do not
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Queued) Reset() {
+	*x = Queued{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Queued) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Queued) ProtoMessage() {}
+
+func (x *Queued) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Queued.ProtoReflect.Descriptor instead.
+func (*Queued) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Queued) GetMessage() *Message {
+	if x != nil {
+		return x.Message
+	}
+	return nil
+}
+
+func (x *Queued) GetEarlier() []*Message {
+	if x != nil {
+		return x.Earlier
+	}
+	return nil
+}
+
+func (x *Queued) GetGiven() []*ToolUse {
+	if x != nil {
+		return x.Given
+	}
+	return nil
+}
+
+func (x *Queued) GetOptions() *TurnOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+func (x *Queued) GetCommandId() string {
+	if x != nil {
+		return x.CommandId
+	}
+	return ""
+}
+
+func (x *Queued) GetIssuedAt() int64 {
+	if x != nil {
+		return x.IssuedAt
+	}
+	return 0
+}
+
+func (x *Queued) GetAgentVersion() int64 {
+	if x != nil {
+		return x.AgentVersion
+	}
+	return 0
+}
+
+func (x *Queued) GetByUser() string {
+	if x != nil {
+		return x.ByUser
+	}
+	return ""
+}
+
+func (x *Queued) GetByToken() string {
+	if x != nil {
+		return x.ByToken
+	}
+	return ""
+}
+
+func (x *Queued) GetRuntimeContext() []byte {
+	if x != nil {
+		return x.RuntimeContext
+	}
+	return nil
+}
+
+func (x *Queued) GetFirst() bool {
+	if x != nil {
+		return x.First
+	}
+	return false
+}
+
+// Push is an address that is told when a turn ends or pauses. Nodes know it from feature.Webhooks on.
+type Push struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`                              // that its client gave it, unique in its turn; may be empty
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`           // of the turn
+	Number        uint64                 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`                     // that the turn's answer has, or would have
+	Form          string                 `protobuf:"bytes,4,opt,name=form,proto3" json:"form,omitempty"`                          // of what is told: a2a/0.3, a2a/1.0
+	Sealed        []byte                 `protobuf:"bytes,5,opt,name=sealed,proto3" json:"sealed,omitempty"`                      // address and secrets, sealed by the edge
+	ShownUrl      string                 `protobuf:"bytes,6,opt,name=shown_url,json=shownUrl,proto3" json:"shown_url,omitempty"`  // the address without what may be a secret
+	Scheme        string                 `protobuf:"bytes,7,opt,name=scheme,proto3" json:"scheme,omitempty"`                      // of the secret that authenticates the call, empty = none
+	Delivery      *deliverypb.Delivery   `protobuf:"bytes,8,opt,name=delivery,proto3" json:"delivery,omitempty"`                  // of the newest end or pause; absent = it is told, or there was none
+	UnderWay      bool                   `protobuf:"varint,9,opt,name=under_way,json=underWay,proto3" json:"under_way,omitempty"` // an attempt was begun, and nothing is known of it yet
+	Again         bool                   `protobuf:"varint,10,opt,name=again,proto3" json:"again,omitempty"`                      // the turn has ended or paused anew since: that is told once the attempt is known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Push) Reset() {
+	*x = Push{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Push) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Push) ProtoMessage() {}
+
+func (x *Push) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Push.ProtoReflect.Descriptor instead.
+func (*Push) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Push) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Push) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *Push) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Push) GetForm() string {
+	if x != nil {
+		return x.Form
+	}
+	return ""
+}
+
+func (x *Push) GetSealed() []byte {
+	if x != nil {
+		return x.Sealed
+	}
+	return nil
+}
+
+func (x *Push) GetShownUrl() string {
+	if x != nil {
+		return x.ShownUrl
+	}
+	return ""
+}
+
+func (x *Push) GetScheme() string {
+	if x != nil {
+		return x.Scheme
+	}
+	return ""
+}
+
+func (x *Push) GetDelivery() *deliverypb.Delivery {
+	if x != nil {
+		return x.Delivery
+	}
+	return nil
+}
+
+func (x *Push) GetUnderWay() bool {
+	if x != nil {
+		return x.UnderWay
+	}
+	return false
+}
+
+func (x *Push) GetAgain() bool {
+	if x != nil {
+		return x.Again
+	}
+	return false
+}
+
 // ClosedAction is what is remembered of an action that was decided, or never will be.
 type ClosedAction struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -706,7 +965,7 @@ type ClosedAction struct {
 
 func (x *ClosedAction) Reset() {
 	*x = ClosedAction{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[1]
+	mi := &file_conversationpb_conversation_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -718,7 +977,7 @@ func (x *ClosedAction) String() string {
 func (*ClosedAction) ProtoMessage() {}
 
 func (x *ClosedAction) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[1]
+	mi := &file_conversationpb_conversation_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -731,7 +990,7 @@ func (x *ClosedAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClosedAction.ProtoReflect.Descriptor instead.
 func (*ClosedAction) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{1}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ClosedAction) GetId() string {
@@ -771,7 +1030,7 @@ type File struct {
 
 func (x *File) Reset() {
 	*x = File{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[2]
+	mi := &file_conversationpb_conversation_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -783,7 +1042,7 @@ func (x *File) String() string {
 func (*File) ProtoMessage() {}
 
 func (x *File) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[2]
+	mi := &file_conversationpb_conversation_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -796,7 +1055,7 @@ func (x *File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use File.ProtoReflect.Descriptor instead.
 func (*File) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{2}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *File) GetId() string {
@@ -910,7 +1169,7 @@ type FileRef struct {
 
 func (x *FileRef) Reset() {
 	*x = FileRef{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[3]
+	mi := &file_conversationpb_conversation_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -922,7 +1181,7 @@ func (x *FileRef) String() string {
 func (*FileRef) ProtoMessage() {}
 
 func (x *FileRef) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[3]
+	mi := &file_conversationpb_conversation_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -935,7 +1194,7 @@ func (x *FileRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileRef.ProtoReflect.Descriptor instead.
 func (*FileRef) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{3}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *FileRef) GetId() string {
@@ -974,13 +1233,14 @@ type Outcome struct {
 	Seq           uint64                 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`
 	Missed        bool                   `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"`                     // of a cancel: the run ended by itself before it took effect
 	IssuedAt      int64                  `protobuf:"varint,6,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"` // of the command
+	Queued        bool                   `protobuf:"varint,7,opt,name=queued,proto3" json:"queued,omitempty"`                     // of a send: it was answered as queued, and is again
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[4]
+	mi := &file_conversationpb_conversation_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -992,7 +1252,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[4]
+	mi := &file_conversationpb_conversation_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1005,7 +1265,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{4}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Outcome) GetCommandId() string {
@@ -1050,6 +1310,13 @@ func (x *Outcome) GetIssuedAt() int64 {
 	return 0
 }
 
+func (x *Outcome) GetQueued() bool {
+	if x != nil {
+		return x.Queued
+	}
+	return false
+}
+
 type Budget struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	MaxCostNanoUsd int64                  `protobuf:"varint,1,opt,name=max_cost_nano_usd,json=maxCostNanoUsd,proto3" json:"max_cost_nano_usd,omitempty"`
@@ -1060,7 +1327,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[5]
+	mi := &file_conversationpb_conversation_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1072,7 +1339,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[5]
+	mi := &file_conversationpb_conversation_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1085,7 +1352,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{5}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Budget) GetMaxCostNanoUsd() int64 {
@@ -1134,7 +1401,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[6]
+	mi := &file_conversationpb_conversation_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1146,7 +1413,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[6]
+	mi := &file_conversationpb_conversation_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1159,7 +1426,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{6}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Lease) GetNode() string {
@@ -1343,7 +1610,7 @@ type OpenCall struct {
 
 func (x *OpenCall) Reset() {
 	*x = OpenCall{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[7]
+	mi := &file_conversationpb_conversation_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1355,7 +1622,7 @@ func (x *OpenCall) String() string {
 func (*OpenCall) ProtoMessage() {}
 
 func (x *OpenCall) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[7]
+	mi := &file_conversationpb_conversation_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1368,7 +1635,7 @@ func (x *OpenCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenCall.ProtoReflect.Descriptor instead.
 func (*OpenCall) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{7}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *OpenCall) GetId() string {
@@ -1465,7 +1732,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[8]
+	mi := &file_conversationpb_conversation_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +1744,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[8]
+	mi := &file_conversationpb_conversation_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +1757,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{8}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Step) GetNumber() uint32 {
@@ -1590,7 +1857,7 @@ type TurnOptions struct {
 
 func (x *TurnOptions) Reset() {
 	*x = TurnOptions{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[9]
+	mi := &file_conversationpb_conversation_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1602,7 +1869,7 @@ func (x *TurnOptions) String() string {
 func (*TurnOptions) ProtoMessage() {}
 
 func (x *TurnOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[9]
+	mi := &file_conversationpb_conversation_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1615,7 +1882,7 @@ func (x *TurnOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnOptions.ProtoReflect.Descriptor instead.
 func (*TurnOptions) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{9}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TurnOptions) GetInstructions() string {
@@ -1692,7 +1959,7 @@ type ToolChoice struct {
 
 func (x *ToolChoice) Reset() {
 	*x = ToolChoice{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[10]
+	mi := &file_conversationpb_conversation_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1704,7 +1971,7 @@ func (x *ToolChoice) String() string {
 func (*ToolChoice) ProtoMessage() {}
 
 func (x *ToolChoice) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[10]
+	mi := &file_conversationpb_conversation_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1717,7 +1984,7 @@ func (x *ToolChoice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolChoice.ProtoReflect.Descriptor instead.
 func (*ToolChoice) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{10}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ToolChoice) GetMode() string {
@@ -1748,7 +2015,7 @@ type OutputFormat struct {
 
 func (x *OutputFormat) Reset() {
 	*x = OutputFormat{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[11]
+	mi := &file_conversationpb_conversation_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1760,7 +2027,7 @@ func (x *OutputFormat) String() string {
 func (*OutputFormat) ProtoMessage() {}
 
 func (x *OutputFormat) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[11]
+	mi := &file_conversationpb_conversation_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1773,7 +2040,7 @@ func (x *OutputFormat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputFormat.ProtoReflect.Descriptor instead.
 func (*OutputFormat) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{11}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *OutputFormat) GetType() string {
@@ -1832,7 +2099,7 @@ type PendingAction struct {
 
 func (x *PendingAction) Reset() {
 	*x = PendingAction{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[12]
+	mi := &file_conversationpb_conversation_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1844,7 +2111,7 @@ func (x *PendingAction) String() string {
 func (*PendingAction) ProtoMessage() {}
 
 func (x *PendingAction) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[12]
+	mi := &file_conversationpb_conversation_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1857,7 +2124,7 @@ func (x *PendingAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingAction.ProtoReflect.Descriptor instead.
 func (*PendingAction) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{12}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PendingAction) GetId() string {
@@ -1966,7 +2233,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[13]
+	mi := &file_conversationpb_conversation_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1978,7 +2245,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[13]
+	mi := &file_conversationpb_conversation_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1991,7 +2258,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{13}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Usage) GetInputTokens() int64 {
@@ -2072,7 +2339,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[14]
+	mi := &file_conversationpb_conversation_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2084,7 +2351,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[14]
+	mi := &file_conversationpb_conversation_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2097,7 +2364,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{14}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Message) GetId() string {
@@ -2261,7 +2528,7 @@ type Feedback struct {
 
 func (x *Feedback) Reset() {
 	*x = Feedback{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[15]
+	mi := &file_conversationpb_conversation_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2273,7 +2540,7 @@ func (x *Feedback) String() string {
 func (*Feedback) ProtoMessage() {}
 
 func (x *Feedback) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[15]
+	mi := &file_conversationpb_conversation_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2286,7 +2553,7 @@ func (x *Feedback) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Feedback.ProtoReflect.Descriptor instead.
 func (*Feedback) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{15}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Feedback) GetRating() string {
@@ -2345,7 +2612,7 @@ type ToolCall struct {
 
 func (x *ToolCall) Reset() {
 	*x = ToolCall{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[16]
+	mi := &file_conversationpb_conversation_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2357,7 +2624,7 @@ func (x *ToolCall) String() string {
 func (*ToolCall) ProtoMessage() {}
 
 func (x *ToolCall) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[16]
+	mi := &file_conversationpb_conversation_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2370,7 +2637,7 @@ func (x *ToolCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCall.ProtoReflect.Descriptor instead.
 func (*ToolCall) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{16}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ToolCall) GetId() string {
@@ -2434,7 +2701,7 @@ type Run struct {
 
 func (x *Run) Reset() {
 	*x = Run{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[17]
+	mi := &file_conversationpb_conversation_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2446,7 +2713,7 @@ func (x *Run) String() string {
 func (*Run) ProtoMessage() {}
 
 func (x *Run) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[17]
+	mi := &file_conversationpb_conversation_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2459,7 +2726,7 @@ func (x *Run) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Run.ProtoReflect.Descriptor instead.
 func (*Run) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{17}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Run) GetId() string {
@@ -2542,7 +2809,7 @@ type TurnError struct {
 
 func (x *TurnError) Reset() {
 	*x = TurnError{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[18]
+	mi := &file_conversationpb_conversation_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2554,7 +2821,7 @@ func (x *TurnError) String() string {
 func (*TurnError) ProtoMessage() {}
 
 func (x *TurnError) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[18]
+	mi := &file_conversationpb_conversation_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2567,7 +2834,7 @@ func (x *TurnError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnError.ProtoReflect.Descriptor instead.
 func (*TurnError) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{18}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TurnError) GetCode() string {
@@ -2618,6 +2885,13 @@ type Event struct {
 	//	*Event_Held
 	//	*Event_Imported
 	//	*Event_TurnOptions
+	//	*Event_PushSet
+	//	*Event_PushRemoved
+	//	*Event_PushDue
+	//	*Event_PushOver
+	//	*Event_MessageQueued
+	//	*Event_MessageDequeued
+	//	*Event_Listed
 	Body          isEvent_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2625,7 +2899,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[19]
+	mi := &file_conversationpb_conversation_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2637,7 +2911,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[19]
+	mi := &file_conversationpb_conversation_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2650,7 +2924,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{19}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Event) GetSeq() uint64 {
@@ -2915,6 +3189,69 @@ func (x *Event) GetTurnOptions() *TurnOptions {
 	return nil
 }
 
+func (x *Event) GetPushSet() *PushSet {
+	if x != nil {
+		if x, ok := x.Body.(*Event_PushSet); ok {
+			return x.PushSet
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetPushRemoved() *PushRemoved {
+	if x != nil {
+		if x, ok := x.Body.(*Event_PushRemoved); ok {
+			return x.PushRemoved
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetPushDue() *PushDue {
+	if x != nil {
+		if x, ok := x.Body.(*Event_PushDue); ok {
+			return x.PushDue
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetPushOver() *PushOver {
+	if x != nil {
+		if x, ok := x.Body.(*Event_PushOver); ok {
+			return x.PushOver
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetMessageQueued() *MessageQueued {
+	if x != nil {
+		if x, ok := x.Body.(*Event_MessageQueued); ok {
+			return x.MessageQueued
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetMessageDequeued() *MessageDequeued {
+	if x != nil {
+		if x, ok := x.Body.(*Event_MessageDequeued); ok {
+			return x.MessageDequeued
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetListed() *Listed {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Listed); ok {
+			return x.Listed
+		}
+	}
+	return nil
+}
+
 type isEvent_Body interface {
 	isEvent_Body()
 }
@@ -3023,6 +3360,34 @@ type Event_TurnOptions struct {
 	TurnOptions *TurnOptions `protobuf:"bytes,35,opt,name=turn_options,json=turnOptions,proto3,oneof"` // not public
 }
 
+type Event_PushSet struct {
+	PushSet *PushSet `protobuf:"bytes,36,opt,name=push_set,json=pushSet,proto3,oneof"` // not public
+}
+
+type Event_PushRemoved struct {
+	PushRemoved *PushRemoved `protobuf:"bytes,37,opt,name=push_removed,json=pushRemoved,proto3,oneof"` // not public
+}
+
+type Event_PushDue struct {
+	PushDue *PushDue `protobuf:"bytes,38,opt,name=push_due,json=pushDue,proto3,oneof"` // not public
+}
+
+type Event_PushOver struct {
+	PushOver *PushOver `protobuf:"bytes,39,opt,name=push_over,json=pushOver,proto3,oneof"` // not public
+}
+
+type Event_MessageQueued struct {
+	MessageQueued *MessageQueued `protobuf:"bytes,40,opt,name=message_queued,json=messageQueued,proto3,oneof"`
+}
+
+type Event_MessageDequeued struct {
+	MessageDequeued *MessageDequeued `protobuf:"bytes,41,opt,name=message_dequeued,json=messageDequeued,proto3,oneof"`
+}
+
+type Event_Listed struct {
+	Listed *Listed `protobuf:"bytes,60,opt,name=listed,proto3,oneof"` // never stored: what a stream of a project's lists is told, on its node
+}
+
 func (*Event_Created) isEvent_Body() {}
 
 func (*Event_UserMessage) isEvent_Body() {}
@@ -3075,6 +3440,20 @@ func (*Event_Imported) isEvent_Body() {}
 
 func (*Event_TurnOptions) isEvent_Body() {}
 
+func (*Event_PushSet) isEvent_Body() {}
+
+func (*Event_PushRemoved) isEvent_Body() {}
+
+func (*Event_PushDue) isEvent_Body() {}
+
+func (*Event_PushOver) isEvent_Body() {}
+
+func (*Event_MessageQueued) isEvent_Body() {}
+
+func (*Event_MessageDequeued) isEvent_Body() {}
+
+func (*Event_Listed) isEvent_Body() {}
+
 // ToolUse is a model call that asked for tools, journalled before any of them runs.
 type ToolUse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3089,7 +3468,7 @@ type ToolUse struct {
 
 func (x *ToolUse) Reset() {
 	*x = ToolUse{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[20]
+	mi := &file_conversationpb_conversation_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3101,7 +3480,7 @@ func (x *ToolUse) String() string {
 func (*ToolUse) ProtoMessage() {}
 
 func (x *ToolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[20]
+	mi := &file_conversationpb_conversation_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3114,7 +3493,7 @@ func (x *ToolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolUse.ProtoReflect.Descriptor instead.
 func (*ToolUse) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{20}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ToolUse) GetText() string {
@@ -3162,7 +3541,7 @@ type ToolResults struct {
 
 func (x *ToolResults) Reset() {
 	*x = ToolResults{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[21]
+	mi := &file_conversationpb_conversation_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3174,7 +3553,7 @@ func (x *ToolResults) String() string {
 func (*ToolResults) ProtoMessage() {}
 
 func (x *ToolResults) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[21]
+	mi := &file_conversationpb_conversation_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3187,7 +3566,7 @@ func (x *ToolResults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResults.ProtoReflect.Descriptor instead.
 func (*ToolResults) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{21}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ToolResults) GetResults() []*ToolCall {
@@ -3209,7 +3588,7 @@ type Partial struct {
 
 func (x *Partial) Reset() {
 	*x = Partial{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[22]
+	mi := &file_conversationpb_conversation_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3221,7 +3600,7 @@ func (x *Partial) String() string {
 func (*Partial) ProtoMessage() {}
 
 func (x *Partial) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[22]
+	mi := &file_conversationpb_conversation_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3234,7 +3613,7 @@ func (x *Partial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partial.ProtoReflect.Descriptor instead.
 func (*Partial) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{22}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Partial) GetText() string {
@@ -3269,7 +3648,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[23]
+	mi := &file_conversationpb_conversation_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3281,7 +3660,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[23]
+	mi := &file_conversationpb_conversation_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3294,7 +3673,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{23}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Reserved) GetReservedNanoUsd() int64 {
@@ -3323,7 +3702,7 @@ type SessionUsage struct {
 
 func (x *SessionUsage) Reset() {
 	*x = SessionUsage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[24]
+	mi := &file_conversationpb_conversation_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3335,7 +3714,7 @@ func (x *SessionUsage) String() string {
 func (*SessionUsage) ProtoMessage() {}
 
 func (x *SessionUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[24]
+	mi := &file_conversationpb_conversation_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3348,7 +3727,7 @@ func (x *SessionUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionUsage.ProtoReflect.Descriptor instead.
 func (*SessionUsage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{24}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SessionUsage) GetUsage() *Usage {
@@ -3382,7 +3761,7 @@ type BudgetReached struct {
 
 func (x *BudgetReached) Reset() {
 	*x = BudgetReached{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[25]
+	mi := &file_conversationpb_conversation_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3394,7 +3773,7 @@ func (x *BudgetReached) String() string {
 func (*BudgetReached) ProtoMessage() {}
 
 func (x *BudgetReached) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[25]
+	mi := &file_conversationpb_conversation_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3407,7 +3786,7 @@ func (x *BudgetReached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetReached.ProtoReflect.Descriptor instead.
 func (*BudgetReached) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{25}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *BudgetReached) GetSpentNanoUsd() int64 {
@@ -3433,7 +3812,7 @@ type ActionRequested struct {
 
 func (x *ActionRequested) Reset() {
 	*x = ActionRequested{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[26]
+	mi := &file_conversationpb_conversation_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3445,7 +3824,7 @@ func (x *ActionRequested) String() string {
 func (*ActionRequested) ProtoMessage() {}
 
 func (x *ActionRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[26]
+	mi := &file_conversationpb_conversation_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3458,7 +3837,7 @@ func (x *ActionRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionRequested.ProtoReflect.Descriptor instead.
 func (*ActionRequested) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{26}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ActionRequested) GetAction() *PendingAction {
@@ -3478,7 +3857,7 @@ type TurnPaused struct {
 
 func (x *TurnPaused) Reset() {
 	*x = TurnPaused{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[27]
+	mi := &file_conversationpb_conversation_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3490,7 +3869,7 @@ func (x *TurnPaused) String() string {
 func (*TurnPaused) ProtoMessage() {}
 
 func (x *TurnPaused) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[27]
+	mi := &file_conversationpb_conversation_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3503,7 +3882,7 @@ func (x *TurnPaused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnPaused.ProtoReflect.Descriptor instead.
 func (*TurnPaused) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{27}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TurnPaused) GetAnswer() *Message {
@@ -3531,7 +3910,7 @@ type ActionClosed struct {
 
 func (x *ActionClosed) Reset() {
 	*x = ActionClosed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[28]
+	mi := &file_conversationpb_conversation_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3543,7 +3922,7 @@ func (x *ActionClosed) String() string {
 func (*ActionClosed) ProtoMessage() {}
 
 func (x *ActionClosed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[28]
+	mi := &file_conversationpb_conversation_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3556,7 +3935,7 @@ func (x *ActionClosed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionClosed.ProtoReflect.Descriptor instead.
 func (*ActionClosed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{28}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ActionClosed) GetId() string {
@@ -3642,7 +4021,7 @@ type TurnResumed struct {
 
 func (x *TurnResumed) Reset() {
 	*x = TurnResumed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	mi := &file_conversationpb_conversation_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3654,7 +4033,7 @@ func (x *TurnResumed) String() string {
 func (*TurnResumed) ProtoMessage() {}
 
 func (x *TurnResumed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	mi := &file_conversationpb_conversation_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3667,7 +4046,7 @@ func (x *TurnResumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResumed.ProtoReflect.Descriptor instead.
 func (*TurnResumed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{29}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TurnResumed) GetLease() *Lease {
@@ -3710,7 +4089,7 @@ type Truncated struct {
 
 func (x *Truncated) Reset() {
 	*x = Truncated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[30]
+	mi := &file_conversationpb_conversation_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3722,7 +4101,7 @@ func (x *Truncated) String() string {
 func (*Truncated) ProtoMessage() {}
 
 func (x *Truncated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[30]
+	mi := &file_conversationpb_conversation_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3735,7 +4114,7 @@ func (x *Truncated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Truncated.ProtoReflect.Descriptor instead.
 func (*Truncated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{30}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Truncated) GetFrom() uint64 {
@@ -3769,7 +4148,7 @@ type MessageChanged struct {
 
 func (x *MessageChanged) Reset() {
 	*x = MessageChanged{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[31]
+	mi := &file_conversationpb_conversation_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3781,7 +4160,7 @@ func (x *MessageChanged) String() string {
 func (*MessageChanged) ProtoMessage() {}
 
 func (x *MessageChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[31]
+	mi := &file_conversationpb_conversation_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3794,7 +4173,7 @@ func (x *MessageChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessageChanged.ProtoReflect.Descriptor instead.
 func (*MessageChanged) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{31}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *MessageChanged) GetMessage() *Message {
@@ -3817,7 +4196,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[32]
+	mi := &file_conversationpb_conversation_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3829,7 +4208,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[32]
+	mi := &file_conversationpb_conversation_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3842,7 +4221,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{32}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Held) GetRunId() string {
@@ -3873,6 +4252,340 @@ func (x *Held) GetIssuedAt() int64 {
 	return 0
 }
 
+// PushSet adds an address to be told of the event's run, or replaces the one of the same id.
+type PushSet struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Push          *Push                  `protobuf:"bytes,1,opt,name=push,proto3" json:"push,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PushSet) Reset() {
+	*x = PushSet{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PushSet) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PushSet) ProtoMessage() {}
+
+func (x *PushSet) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PushSet.ProtoReflect.Descriptor instead.
+func (*PushSet) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *PushSet) GetPush() *Push {
+	if x != nil {
+		return x.Push
+	}
+	return nil
+}
+
+// PushRemoved takes back the address of the event's run that has this id.
+type PushRemoved struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PushRemoved) Reset() {
+	*x = PushRemoved{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PushRemoved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PushRemoved) ProtoMessage() {}
+
+func (x *PushRemoved) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PushRemoved.ProtoReflect.Descriptor instead.
+func (*PushRemoved) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *PushRemoved) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// PushDue stores how far an address of the event's run is told.
+type PushDue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Delivery      *deliverypb.Delivery   `protobuf:"bytes,2,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	UnderWay      bool                   `protobuf:"varint,3,opt,name=under_way,json=underWay,proto3" json:"under_way,omitempty"`
+	Again         bool                   `protobuf:"varint,4,opt,name=again,proto3" json:"again,omitempty"`
+	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"` // of the attempt before, where that is why
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PushDue) Reset() {
+	*x = PushDue{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PushDue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PushDue) ProtoMessage() {}
+
+func (x *PushDue) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PushDue.ProtoReflect.Descriptor instead.
+func (*PushDue) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *PushDue) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *PushDue) GetDelivery() *deliverypb.Delivery {
+	if x != nil {
+		return x.Delivery
+	}
+	return nil
+}
+
+func (x *PushDue) GetUnderWay() bool {
+	if x != nil {
+		return x.UnderWay
+	}
+	return false
+}
+
+func (x *PushDue) GetAgain() bool {
+	if x != nil {
+		return x.Again
+	}
+	return false
+}
+
+func (x *PushDue) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// PushOver says that there is nothing more to tell an address of the event's run at the moment.
+type PushOver struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Delivered     bool                   `protobuf:"varint,2,opt,name=delivered,proto3" json:"delivered,omitempty"`
+	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"` // of the last attempt
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PushOver) Reset() {
+	*x = PushOver{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PushOver) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PushOver) ProtoMessage() {}
+
+func (x *PushOver) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PushOver.ProtoReflect.Descriptor instead.
+func (*PushOver) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *PushOver) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *PushOver) GetDelivered() bool {
+	if x != nil {
+		return x.Delivered
+	}
+	return false
+}
+
+func (x *PushOver) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// MessageQueued has a message wait for its turn.
+type MessageQueued struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Queued        *Queued                `protobuf:"bytes,1,opt,name=queued,proto3" json:"queued,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MessageQueued) Reset() {
+	*x = MessageQueued{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MessageQueued) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MessageQueued) ProtoMessage() {}
+
+func (x *MessageQueued) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MessageQueued.ProtoReflect.Descriptor instead.
+func (*MessageQueued) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *MessageQueued) GetQueued() *Queued {
+	if x != nil {
+		return x.Queued
+	}
+	return nil
+}
+
+// MessageDequeued takes the message of the event's run back: its turn never begins.
+type MessageDequeued struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CommandId     string                 `protobuf:"bytes,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"` // of the cancel
+	IssuedAt      int64                  `protobuf:"varint,2,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"`
+	MessageId     string                 `protobuf:"bytes,3,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MessageDequeued) Reset() {
+	*x = MessageDequeued{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MessageDequeued) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MessageDequeued) ProtoMessage() {}
+
+func (x *MessageDequeued) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MessageDequeued.ProtoReflect.Descriptor instead.
+func (*MessageDequeued) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *MessageDequeued) GetCommandId() string {
+	if x != nil {
+		return x.CommandId
+	}
+	return ""
+}
+
+func (x *MessageDequeued) GetIssuedAt() int64 {
+	if x != nil {
+		return x.IssuedAt
+	}
+	return 0
+}
+
+func (x *MessageDequeued) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
 // Imported adds messages that were said elsewhere, before the message of the turn that begins with the same append.
 type Imported struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3883,7 +4596,7 @@ type Imported struct {
 
 func (x *Imported) Reset() {
 	*x = Imported{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[33]
+	mi := &file_conversationpb_conversation_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3895,7 +4608,7 @@ func (x *Imported) String() string {
 func (*Imported) ProtoMessage() {}
 
 func (x *Imported) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[33]
+	mi := &file_conversationpb_conversation_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3908,7 +4621,7 @@ func (x *Imported) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Imported.ProtoReflect.Descriptor instead.
 func (*Imported) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{33}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Imported) GetMessages() []*Message {
@@ -3927,7 +4640,7 @@ type FileAdded struct {
 
 func (x *FileAdded) Reset() {
 	*x = FileAdded{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[34]
+	mi := &file_conversationpb_conversation_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3939,7 +4652,7 @@ func (x *FileAdded) String() string {
 func (*FileAdded) ProtoMessage() {}
 
 func (x *FileAdded) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[34]
+	mi := &file_conversationpb_conversation_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3952,7 +4665,7 @@ func (x *FileAdded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileAdded.ProtoReflect.Descriptor instead.
 func (*FileAdded) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{34}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *FileAdded) GetFile() *File {
@@ -3972,7 +4685,7 @@ type FilesRemoved struct {
 
 func (x *FilesRemoved) Reset() {
 	*x = FilesRemoved{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[35]
+	mi := &file_conversationpb_conversation_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3984,7 +4697,7 @@ func (x *FilesRemoved) String() string {
 func (*FilesRemoved) ProtoMessage() {}
 
 func (x *FilesRemoved) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[35]
+	mi := &file_conversationpb_conversation_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3997,7 +4710,7 @@ func (x *FilesRemoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRemoved.ProtoReflect.Descriptor instead.
 func (*FilesRemoved) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{35}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *FilesRemoved) GetIds() []string {
@@ -4024,7 +4737,7 @@ type ToolRemembered struct {
 
 func (x *ToolRemembered) Reset() {
 	*x = ToolRemembered{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[36]
+	mi := &file_conversationpb_conversation_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4036,7 +4749,7 @@ func (x *ToolRemembered) String() string {
 func (*ToolRemembered) ProtoMessage() {}
 
 func (x *ToolRemembered) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[36]
+	mi := &file_conversationpb_conversation_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4049,7 +4762,7 @@ func (x *ToolRemembered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolRemembered.ProtoReflect.Descriptor instead.
 func (*ToolRemembered) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{36}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ToolRemembered) GetTool() string {
@@ -4075,7 +4788,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[37]
+	mi := &file_conversationpb_conversation_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4087,7 +4800,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[37]
+	mi := &file_conversationpb_conversation_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4100,7 +4813,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{37}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Created) GetState() *State {
@@ -4120,7 +4833,7 @@ type UserMessage struct {
 
 func (x *UserMessage) Reset() {
 	*x = UserMessage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[38]
+	mi := &file_conversationpb_conversation_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4132,7 +4845,7 @@ func (x *UserMessage) String() string {
 func (*UserMessage) ProtoMessage() {}
 
 func (x *UserMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[38]
+	mi := &file_conversationpb_conversation_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4145,7 +4858,7 @@ func (x *UserMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserMessage.ProtoReflect.Descriptor instead.
 func (*UserMessage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{38}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *UserMessage) GetMessage() *Message {
@@ -4168,13 +4881,14 @@ type TurnStarted struct {
 	CommandId     string                 `protobuf:"bytes,2,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
 	AfterSeq      uint64                 `protobuf:"varint,3,opt,name=after_seq,json=afterSeq,proto3" json:"after_seq,omitempty"` // last seq before this turn's first event
 	IssuedAt      int64                  `protobuf:"varint,4,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"` // of the command
+	Queued        bool                   `protobuf:"varint,5,opt,name=queued,proto3" json:"queued,omitempty"`                     // the command was answered as queued
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[39]
+	mi := &file_conversationpb_conversation_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4186,7 +4900,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[39]
+	mi := &file_conversationpb_conversation_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4199,7 +4913,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{39}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *TurnStarted) GetLease() *Lease {
@@ -4230,6 +4944,13 @@ func (x *TurnStarted) GetIssuedAt() int64 {
 	return 0
 }
 
+func (x *TurnStarted) GetQueued() bool {
+	if x != nil {
+		return x.Queued
+	}
+	return false
+}
+
 type AgentMessage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Message       *Message               `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
@@ -4239,7 +4960,7 @@ type AgentMessage struct {
 
 func (x *AgentMessage) Reset() {
 	*x = AgentMessage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[40]
+	mi := &file_conversationpb_conversation_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4251,7 +4972,7 @@ func (x *AgentMessage) String() string {
 func (*AgentMessage) ProtoMessage() {}
 
 func (x *AgentMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[40]
+	mi := &file_conversationpb_conversation_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4264,7 +4985,7 @@ func (x *AgentMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentMessage.ProtoReflect.Descriptor instead.
 func (*AgentMessage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{40}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AgentMessage) GetMessage() *Message {
@@ -4287,7 +5008,7 @@ type TurnEnded struct {
 
 func (x *TurnEnded) Reset() {
 	*x = TurnEnded{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[41]
+	mi := &file_conversationpb_conversation_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4299,7 +5020,7 @@ func (x *TurnEnded) String() string {
 func (*TurnEnded) ProtoMessage() {}
 
 func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[41]
+	mi := &file_conversationpb_conversation_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4312,7 +5033,7 @@ func (x *TurnEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
 func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{41}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *TurnEnded) GetStopReason() StopReason {
@@ -4363,7 +5084,7 @@ type TurnRecovered struct {
 
 func (x *TurnRecovered) Reset() {
 	*x = TurnRecovered{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[42]
+	mi := &file_conversationpb_conversation_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4375,7 +5096,7 @@ func (x *TurnRecovered) String() string {
 func (*TurnRecovered) ProtoMessage() {}
 
 func (x *TurnRecovered) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[42]
+	mi := &file_conversationpb_conversation_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4388,7 +5109,7 @@ func (x *TurnRecovered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnRecovered.ProtoReflect.Descriptor instead.
 func (*TurnRecovered) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{42}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *TurnRecovered) GetNode() string {
@@ -4436,7 +5157,7 @@ type CancelRequested struct {
 
 func (x *CancelRequested) Reset() {
 	*x = CancelRequested{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[43]
+	mi := &file_conversationpb_conversation_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4448,7 +5169,7 @@ func (x *CancelRequested) String() string {
 func (*CancelRequested) ProtoMessage() {}
 
 func (x *CancelRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[43]
+	mi := &file_conversationpb_conversation_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4461,7 +5182,7 @@ func (x *CancelRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequested.ProtoReflect.Descriptor instead.
 func (*CancelRequested) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{43}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *CancelRequested) GetCommandId() string {
@@ -4493,7 +5214,7 @@ type Updated struct {
 
 func (x *Updated) Reset() {
 	*x = Updated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[44]
+	mi := &file_conversationpb_conversation_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4505,7 +5226,7 @@ func (x *Updated) String() string {
 func (*Updated) ProtoMessage() {}
 
 func (x *Updated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[44]
+	mi := &file_conversationpb_conversation_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4518,7 +5239,7 @@ func (x *Updated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Updated.ProtoReflect.Descriptor instead.
 func (*Updated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{44}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Updated) GetPatch() *Patch {
@@ -4585,7 +5306,7 @@ type Patch struct {
 
 func (x *Patch) Reset() {
 	*x = Patch{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[45]
+	mi := &file_conversationpb_conversation_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4597,7 +5318,7 @@ func (x *Patch) String() string {
 func (*Patch) ProtoMessage() {}
 
 func (x *Patch) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[45]
+	mi := &file_conversationpb_conversation_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4610,7 +5331,7 @@ func (x *Patch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Patch.ProtoReflect.Descriptor instead.
 func (*Patch) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{45}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Patch) GetTitle() string {
@@ -4670,7 +5391,7 @@ type Caller struct {
 
 func (x *Caller) Reset() {
 	*x = Caller{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[46]
+	mi := &file_conversationpb_conversation_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4682,7 +5403,7 @@ func (x *Caller) String() string {
 func (*Caller) ProtoMessage() {}
 
 func (x *Caller) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[46]
+	mi := &file_conversationpb_conversation_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4695,7 +5416,7 @@ func (x *Caller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Caller.ProtoReflect.Descriptor instead.
 func (*Caller) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{46}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Caller) GetTenantId() string {
@@ -4774,6 +5495,9 @@ type Command struct {
 	//	*Command_Due
 	//	*Command_Hold
 	//	*Command_Answer
+	//	*Command_SetPush
+	//	*Command_RemovePush
+	//	*Command_Pushed
 	Body          isCommand_Body `protobuf_oneof:"body"`
 	Opening       *Opening       `protobuf:"bytes,40,opt,name=opening,proto3" json:"opening,omitempty"` // what comes before the body: of send, edit and hold
 	unknownFields protoimpl.UnknownFields
@@ -4782,7 +5506,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[47]
+	mi := &file_conversationpb_conversation_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4794,7 +5518,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[47]
+	mi := &file_conversationpb_conversation_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4807,7 +5531,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{47}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Command) GetConversationId() string {
@@ -5071,6 +5795,33 @@ func (x *Command) GetAnswer() *Answer {
 	return nil
 }
 
+func (x *Command) GetSetPush() *SetPush {
+	if x != nil {
+		if x, ok := x.Body.(*Command_SetPush); ok {
+			return x.SetPush
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetRemovePush() *RemovePush {
+	if x != nil {
+		if x, ok := x.Body.(*Command_RemovePush); ok {
+			return x.RemovePush
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetPushed() *Pushed {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Pushed); ok {
+			return x.Pushed
+		}
+	}
+	return nil
+}
+
 func (x *Command) GetOpening() *Opening {
 	if x != nil {
 		return x.Opening
@@ -5170,6 +5921,18 @@ type Command_Answer struct {
 	Answer *Answer `protobuf:"bytes,31,opt,name=answer,proto3,oneof"`
 }
 
+type Command_SetPush struct {
+	SetPush *SetPush `protobuf:"bytes,32,opt,name=set_push,json=setPush,proto3,oneof"`
+}
+
+type Command_RemovePush struct {
+	RemovePush *RemovePush `protobuf:"bytes,33,opt,name=remove_push,json=removePush,proto3,oneof"`
+}
+
+type Command_Pushed struct {
+	Pushed *Pushed `protobuf:"bytes,34,opt,name=pushed,proto3,oneof"` // from what makes the attempts
+}
+
 func (*Command_Create) isCommand_Body() {}
 
 func (*Command_Send) isCommand_Body() {}
@@ -5214,6 +5977,12 @@ func (*Command_Hold) isCommand_Body() {}
 
 func (*Command_Answer) isCommand_Body() {}
 
+func (*Command_SetPush) isCommand_Body() {}
+
+func (*Command_RemovePush) isCommand_Body() {}
+
+func (*Command_Pushed) isCommand_Body() {}
+
 // Opening is what a command does before its body, with the same append: all of it is done, or nothing. Nodes know it from
 // feature.WholeCommands on.
 type Opening struct {
@@ -5227,7 +5996,7 @@ type Opening struct {
 
 func (x *Opening) Reset() {
 	*x = Opening{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[48]
+	mi := &file_conversationpb_conversation_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5239,7 +6008,7 @@ func (x *Opening) String() string {
 func (*Opening) ProtoMessage() {}
 
 func (x *Opening) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[48]
+	mi := &file_conversationpb_conversation_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5252,7 +6021,7 @@ func (x *Opening) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Opening.ProtoReflect.Descriptor instead.
 func (*Opening) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{48}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Opening) GetCreate() *Create {
@@ -5298,7 +6067,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[49]
+	mi := &file_conversationpb_conversation_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5310,7 +6079,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[49]
+	mi := &file_conversationpb_conversation_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5323,7 +6092,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{49}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Progress) GetRunId() string {
@@ -5442,7 +6211,7 @@ type Reserve struct {
 
 func (x *Reserve) Reset() {
 	*x = Reserve{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[50]
+	mi := &file_conversationpb_conversation_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5454,7 +6223,7 @@ func (x *Reserve) String() string {
 func (*Reserve) ProtoMessage() {}
 
 func (x *Reserve) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[50]
+	mi := &file_conversationpb_conversation_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5467,7 +6236,7 @@ func (x *Reserve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserve.ProtoReflect.Descriptor instead.
 func (*Reserve) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{50}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Reserve) GetUptoNanoUsd() int64 {
@@ -5487,7 +6256,7 @@ type Doubt struct {
 
 func (x *Doubt) Reset() {
 	*x = Doubt{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[51]
+	mi := &file_conversationpb_conversation_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5499,7 +6268,7 @@ func (x *Doubt) String() string {
 func (*Doubt) ProtoMessage() {}
 
 func (x *Doubt) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[51]
+	mi := &file_conversationpb_conversation_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5512,7 +6281,7 @@ func (x *Doubt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
 func (*Doubt) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{51}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Doubt) GetCalls() []*OpenCall {
@@ -5534,13 +6303,14 @@ type Resolve struct {
 	//	*Resolve_Answers
 	//	*Resolve_Client
 	Resolution    isResolve_Resolution `protobuf_oneof:"resolution"`
+	Push          *Push                `protobuf:"bytes,7,opt,name=push,proto3" json:"push,omitempty"` // as in Send
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Resolve) Reset() {
 	*x = Resolve{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[52]
+	mi := &file_conversationpb_conversation_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5552,7 +6322,7 @@ func (x *Resolve) String() string {
 func (*Resolve) ProtoMessage() {}
 
 func (x *Resolve) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[52]
+	mi := &file_conversationpb_conversation_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5565,7 +6335,7 @@ func (x *Resolve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resolve.ProtoReflect.Descriptor instead.
 func (*Resolve) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{52}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Resolve) GetActionId() string {
@@ -5623,6 +6393,13 @@ func (x *Resolve) GetClient() *ClientResult {
 	return nil
 }
 
+func (x *Resolve) GetPush() *Push {
+	if x != nil {
+		return x.Push
+	}
+	return nil
+}
+
 type isResolve_Resolution interface {
 	isResolve_Resolution()
 }
@@ -5657,7 +6434,7 @@ type ToolApproval struct {
 
 func (x *ToolApproval) Reset() {
 	*x = ToolApproval{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[53]
+	mi := &file_conversationpb_conversation_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5669,7 +6446,7 @@ func (x *ToolApproval) String() string {
 func (*ToolApproval) ProtoMessage() {}
 
 func (x *ToolApproval) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[53]
+	mi := &file_conversationpb_conversation_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5682,7 +6459,7 @@ func (x *ToolApproval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolApproval.ProtoReflect.Descriptor instead.
 func (*ToolApproval) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{53}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ToolApproval) GetAllow() bool {
@@ -5723,7 +6500,7 @@ type UserAnswers struct {
 
 func (x *UserAnswers) Reset() {
 	*x = UserAnswers{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[54]
+	mi := &file_conversationpb_conversation_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5735,7 +6512,7 @@ func (x *UserAnswers) String() string {
 func (*UserAnswers) ProtoMessage() {}
 
 func (x *UserAnswers) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[54]
+	mi := &file_conversationpb_conversation_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5748,7 +6525,7 @@ func (x *UserAnswers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserAnswers.ProtoReflect.Descriptor instead.
 func (*UserAnswers) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{54}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *UserAnswers) GetAnswers() []byte {
@@ -5775,7 +6552,7 @@ type ClientResult struct {
 
 func (x *ClientResult) Reset() {
 	*x = ClientResult{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[55]
+	mi := &file_conversationpb_conversation_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5787,7 +6564,7 @@ func (x *ClientResult) String() string {
 func (*ClientResult) ProtoMessage() {}
 
 func (x *ClientResult) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[55]
+	mi := &file_conversationpb_conversation_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5800,7 +6577,7 @@ func (x *ClientResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientResult.ProtoReflect.Descriptor instead.
 func (*ClientResult) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{55}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ClientResult) GetOutput() []byte {
@@ -5832,7 +6609,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[56]
+	mi := &file_conversationpb_conversation_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5844,7 +6621,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[56]
+	mi := &file_conversationpb_conversation_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5857,7 +6634,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{56}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Answer) GetOutputs() []*ToolCall {
@@ -5905,7 +6682,7 @@ type Continue struct {
 
 func (x *Continue) Reset() {
 	*x = Continue{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[57]
+	mi := &file_conversationpb_conversation_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5917,7 +6694,7 @@ func (x *Continue) String() string {
 func (*Continue) ProtoMessage() {}
 
 func (x *Continue) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[57]
+	mi := &file_conversationpb_conversation_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5930,7 +6707,7 @@ func (x *Continue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Continue.ProtoReflect.Descriptor instead.
 func (*Continue) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{57}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Continue) GetAgent() *agentpb.Agent {
@@ -5958,7 +6735,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[58]
+	mi := &file_conversationpb_conversation_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5970,7 +6747,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[58]
+	mi := &file_conversationpb_conversation_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5983,7 +6760,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{58}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Target) GetMessage() *Message {
@@ -6013,7 +6790,7 @@ type Regenerate struct {
 
 func (x *Regenerate) Reset() {
 	*x = Regenerate{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[59]
+	mi := &file_conversationpb_conversation_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6025,7 +6802,7 @@ func (x *Regenerate) String() string {
 func (*Regenerate) ProtoMessage() {}
 
 func (x *Regenerate) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[59]
+	mi := &file_conversationpb_conversation_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6038,7 +6815,7 @@ func (x *Regenerate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Regenerate.ProtoReflect.Descriptor instead.
 func (*Regenerate) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{59}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Regenerate) GetTarget() *Target {
@@ -6091,7 +6868,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[60]
+	mi := &file_conversationpb_conversation_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6103,7 +6880,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[60]
+	mi := &file_conversationpb_conversation_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6116,7 +6893,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{60}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Edit) GetTarget() *Target {
@@ -6181,7 +6958,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[61]
+	mi := &file_conversationpb_conversation_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6193,7 +6970,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[61]
+	mi := &file_conversationpb_conversation_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6206,7 +6983,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{61}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Rate) GetTarget() *Target {
@@ -6253,7 +7030,7 @@ type Forget struct {
 
 func (x *Forget) Reset() {
 	*x = Forget{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[62]
+	mi := &file_conversationpb_conversation_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6265,7 +7042,7 @@ func (x *Forget) String() string {
 func (*Forget) ProtoMessage() {}
 
 func (x *Forget) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[62]
+	mi := &file_conversationpb_conversation_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6278,7 +7055,7 @@ func (x *Forget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forget.ProtoReflect.Descriptor instead.
 func (*Forget) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{62}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Forget) GetTool() string {
@@ -6299,7 +7076,7 @@ type AddFile struct {
 
 func (x *AddFile) Reset() {
 	*x = AddFile{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[63]
+	mi := &file_conversationpb_conversation_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6311,7 +7088,7 @@ func (x *AddFile) String() string {
 func (*AddFile) ProtoMessage() {}
 
 func (x *AddFile) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[63]
+	mi := &file_conversationpb_conversation_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6324,7 +7101,7 @@ func (x *AddFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddFile.ProtoReflect.Descriptor instead.
 func (*AddFile) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{63}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *AddFile) GetFile() *File {
@@ -6350,7 +7127,7 @@ type RemoveFile struct {
 
 func (x *RemoveFile) Reset() {
 	*x = RemoveFile{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[64]
+	mi := &file_conversationpb_conversation_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6362,7 +7139,7 @@ func (x *RemoveFile) String() string {
 func (*RemoveFile) ProtoMessage() {}
 
 func (x *RemoveFile) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[64]
+	mi := &file_conversationpb_conversation_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6375,7 +7152,7 @@ func (x *RemoveFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveFile.ProtoReflect.Descriptor instead.
 func (*RemoveFile) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{64}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *RemoveFile) GetFileId() string {
@@ -6396,7 +7173,7 @@ type SetTitle struct {
 
 func (x *SetTitle) Reset() {
 	*x = SetTitle{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[65]
+	mi := &file_conversationpb_conversation_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6408,7 +7185,7 @@ func (x *SetTitle) String() string {
 func (*SetTitle) ProtoMessage() {}
 
 func (x *SetTitle) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[65]
+	mi := &file_conversationpb_conversation_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6421,7 +7198,7 @@ func (x *SetTitle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTitle.ProtoReflect.Descriptor instead.
 func (*SetTitle) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{65}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *SetTitle) GetRunId() string {
@@ -6453,7 +7230,7 @@ type Due struct {
 
 func (x *Due) Reset() {
 	*x = Due{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[66]
+	mi := &file_conversationpb_conversation_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6465,7 +7242,7 @@ func (x *Due) String() string {
 func (*Due) ProtoMessage() {}
 
 func (x *Due) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[66]
+	mi := &file_conversationpb_conversation_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6478,7 +7255,7 @@ func (x *Due) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Due.ProtoReflect.Descriptor instead.
 func (*Due) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{66}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{74}
 }
 
 // Hold keeps the conversation for a background run, or lets it go. To hold is refused as a message would be: busy, a person
@@ -6495,7 +7272,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[67]
+	mi := &file_conversationpb_conversation_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6507,7 +7284,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[67]
+	mi := &file_conversationpb_conversation_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6520,7 +7297,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{67}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Hold) GetRunId() string {
@@ -6567,7 +7344,7 @@ type Create struct {
 
 func (x *Create) Reset() {
 	*x = Create{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[68]
+	mi := &file_conversationpb_conversation_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6579,7 +7356,7 @@ func (x *Create) String() string {
 func (*Create) ProtoMessage() {}
 
 func (x *Create) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[68]
+	mi := &file_conversationpb_conversation_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6592,7 +7369,7 @@ func (x *Create) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Create.ProtoReflect.Descriptor instead.
 func (*Create) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{68}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Create) GetAgent() *agentpb.Agent {
@@ -6662,13 +7439,15 @@ type Send struct {
 	Earlier       []*Message             `protobuf:"bytes,7,rep,name=earlier,proto3" json:"earlier,omitempty"`                // said before, elsewhere: role, content, files (ids), tool_calls with their results
 	Given         []*ToolUse             `protobuf:"bytes,8,rep,name=given,proto3" json:"given,omitempty"`                    // what the model asked for after the message, elsewhere: text, and calls with their results
 	Options       *TurnOptions           `protobuf:"bytes,9,opt,name=options,proto3" json:"options,omitempty"`
+	Push          *Push                  `protobuf:"bytes,10,opt,name=push,proto3" json:"push,omitempty"`                   // to be told of the turn: id, form, sealed, shown_url, scheme; absent = nobody is
+	OnBusy        string                 `protobuf:"bytes,11,opt,name=on_busy,json=onBusy,proto3" json:"on_busy,omitempty"` // what becomes of it while a turn runs: reject (or empty), queue, interrupt
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Send) Reset() {
 	*x = Send{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[69]
+	mi := &file_conversationpb_conversation_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6680,7 +7459,7 @@ func (x *Send) String() string {
 func (*Send) ProtoMessage() {}
 
 func (x *Send) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[69]
+	mi := &file_conversationpb_conversation_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6693,7 +7472,7 @@ func (x *Send) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Send.ProtoReflect.Descriptor instead.
 func (*Send) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{69}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Send) GetAgent() *agentpb.Agent {
@@ -6759,16 +7538,198 @@ func (x *Send) GetOptions() *TurnOptions {
 	return nil
 }
 
+func (x *Send) GetPush() *Push {
+	if x != nil {
+		return x.Push
+	}
+	return nil
+}
+
+func (x *Send) GetOnBusy() string {
+	if x != nil {
+		return x.OnBusy
+	}
+	return ""
+}
+
+// SetPush has an address told of a turn that runs or waits for a person; STALE_TURN of any other.
+type SetPush struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Push          *Push                  `protobuf:"bytes,2,opt,name=push,proto3" json:"push,omitempty"` // as in Send
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPush) Reset() {
+	*x = SetPush{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPush) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPush) ProtoMessage() {}
+
+func (x *SetPush) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPush.ProtoReflect.Descriptor instead.
+func (*SetPush) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{78}
+}
+
+func (x *SetPush) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *SetPush) GetPush() *Push {
+	if x != nil {
+		return x.Push
+	}
+	return nil
+}
+
+// RemovePush takes back the addresses of an answer that have this id. One that is not there is as good as removed.
+type RemovePush struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // of the answer
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemovePush) Reset() {
+	*x = RemovePush{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemovePush) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemovePush) ProtoMessage() {}
+
+func (x *RemovePush) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemovePush.ProtoReflect.Descriptor instead.
+func (*RemovePush) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{79}
+}
+
+func (x *RemovePush) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *RemovePush) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// Pushed says what came of an attempt to tell an address.
+type Pushed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"` // of the address
+	Report        *deliverypb.Report     `protobuf:"bytes,3,opt,name=report,proto3" json:"report,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pushed) Reset() {
+	*x = Pushed{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pushed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pushed) ProtoMessage() {}
+
+func (x *Pushed) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pushed.ProtoReflect.Descriptor instead.
+func (*Pushed) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{80}
+}
+
+func (x *Pushed) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *Pushed) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Pushed) GetReport() *deliverypb.Report {
+	if x != nil {
+		return x.Report
+	}
+	return nil
+}
+
 type Cancel struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SettleWaitMs  int64                  `protobuf:"varint,1,opt,name=settle_wait_ms,json=settleWaitMs,proto3" json:"settle_wait_ms,omitempty"` // how long to wait for the turn to end before answering settled: false
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`                         // of the turn that is meant, which may be over, or queued; empty = whichever is open
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[70]
+	mi := &file_conversationpb_conversation_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6780,7 +7741,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[70]
+	mi := &file_conversationpb_conversation_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6793,7 +7754,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{70}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Cancel) GetSettleWaitMs() int64 {
@@ -6801,6 +7762,13 @@ func (x *Cancel) GetSettleWaitMs() int64 {
 		return x.SettleWaitMs
 	}
 	return 0
+}
+
+func (x *Cancel) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
 }
 
 type CancelTimeout struct {
@@ -6815,7 +7783,7 @@ type CancelTimeout struct {
 
 func (x *CancelTimeout) Reset() {
 	*x = CancelTimeout{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[71]
+	mi := &file_conversationpb_conversation_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6827,7 +7795,7 @@ func (x *CancelTimeout) String() string {
 func (*CancelTimeout) ProtoMessage() {}
 
 func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[71]
+	mi := &file_conversationpb_conversation_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6840,7 +7808,7 @@ func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTimeout.ProtoReflect.Descriptor instead.
 func (*CancelTimeout) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{71}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *CancelTimeout) GetRunId() string {
@@ -6881,7 +7849,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[72]
+	mi := &file_conversationpb_conversation_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6893,7 +7861,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[72]
+	mi := &file_conversationpb_conversation_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6906,7 +7874,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{72}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Update) GetAgent() *agentpb.Agent {
@@ -6932,7 +7900,7 @@ type Delete struct {
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[73]
+	mi := &file_conversationpb_conversation_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6944,7 +7912,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[73]
+	mi := &file_conversationpb_conversation_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6957,7 +7925,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{73}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Delete) GetOnlyIdle() bool {
@@ -6987,7 +7955,7 @@ type Finish struct {
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[74]
+	mi := &file_conversationpb_conversation_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6999,7 +7967,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[74]
+	mi := &file_conversationpb_conversation_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7012,7 +7980,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{74}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Finish) GetRunId() string {
@@ -7100,7 +8068,7 @@ type Recover struct {
 
 func (x *Recover) Reset() {
 	*x = Recover{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[75]
+	mi := &file_conversationpb_conversation_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7112,7 +8080,7 @@ func (x *Recover) String() string {
 func (*Recover) ProtoMessage() {}
 
 func (x *Recover) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[75]
+	mi := &file_conversationpb_conversation_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7125,7 +8093,7 @@ func (x *Recover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recover.ProtoReflect.Descriptor instead.
 func (*Recover) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{75}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{86}
 }
 
 type AwaitRun struct {
@@ -7137,7 +8105,7 @@ type AwaitRun struct {
 
 func (x *AwaitRun) Reset() {
 	*x = AwaitRun{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[76]
+	mi := &file_conversationpb_conversation_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7149,7 +8117,7 @@ func (x *AwaitRun) String() string {
 func (*AwaitRun) ProtoMessage() {}
 
 func (x *AwaitRun) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[76]
+	mi := &file_conversationpb_conversation_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7162,7 +8130,7 @@ func (x *AwaitRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRun.ProtoReflect.Descriptor instead.
 func (*AwaitRun) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{76}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *AwaitRun) GetRunId() string {
@@ -7193,7 +8161,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[77]
+	mi := &file_conversationpb_conversation_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7205,7 +8173,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[77]
+	mi := &file_conversationpb_conversation_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7218,7 +8186,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{77}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Reply) GetBody() isReply_Body {
@@ -7397,7 +8365,7 @@ type Progressed struct {
 
 func (x *Progressed) Reset() {
 	*x = Progressed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[78]
+	mi := &file_conversationpb_conversation_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7409,7 +8377,7 @@ func (x *Progressed) String() string {
 func (*Progressed) ProtoMessage() {}
 
 func (x *Progressed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[78]
+	mi := &file_conversationpb_conversation_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7422,7 +8390,7 @@ func (x *Progressed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progressed.ProtoReflect.Descriptor instead.
 func (*Progressed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{78}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Progressed) GetSteps() uint32 {
@@ -7484,7 +8452,7 @@ type Rated struct {
 
 func (x *Rated) Reset() {
 	*x = Rated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[79]
+	mi := &file_conversationpb_conversation_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7496,7 +8464,7 @@ func (x *Rated) String() string {
 func (*Rated) ProtoMessage() {}
 
 func (x *Rated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[79]
+	mi := &file_conversationpb_conversation_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7509,7 +8477,7 @@ func (x *Rated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rated.ProtoReflect.Descriptor instead.
 func (*Rated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{79}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Rated) GetMessageId() string {
@@ -7535,7 +8503,7 @@ type Tools struct {
 
 func (x *Tools) Reset() {
 	*x = Tools{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[80]
+	mi := &file_conversationpb_conversation_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7547,7 +8515,7 @@ func (x *Tools) String() string {
 func (*Tools) ProtoMessage() {}
 
 func (x *Tools) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[80]
+	mi := &file_conversationpb_conversation_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7560,7 +8528,7 @@ func (x *Tools) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tools.ProtoReflect.Descriptor instead.
 func (*Tools) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{80}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Tools) GetTools() []string {
@@ -7579,7 +8547,7 @@ type FileReply struct {
 
 func (x *FileReply) Reset() {
 	*x = FileReply{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[81]
+	mi := &file_conversationpb_conversation_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7591,7 +8559,7 @@ func (x *FileReply) String() string {
 func (*FileReply) ProtoMessage() {}
 
 func (x *FileReply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[81]
+	mi := &file_conversationpb_conversation_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7604,7 +8572,7 @@ func (x *FileReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileReply.ProtoReflect.Descriptor instead.
 func (*FileReply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{81}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *FileReply) GetFile() *File {
@@ -7618,15 +8586,16 @@ type Accepted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	UserMessage   *Message               `protobuf:"bytes,2,opt,name=user_message,json=userMessage,proto3" json:"user_message,omitempty"`
-	Seq           uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`    // last seq before this turn's first event: follow from here
-	Title         string                 `protobuf:"bytes,4,opt,name=title,proto3" json:"title,omitempty"` // of the conversation
+	Seq           uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`           // last seq before this turn's first event: follow from here
+	Title         string                 `protobuf:"bytes,4,opt,name=title,proto3" json:"title,omitempty"`        // of the conversation
+	Position      uint32                 `protobuf:"varint,5,opt,name=position,proto3" json:"position,omitempty"` // in the queue, from 1; 0 = the turn has begun
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Accepted) Reset() {
 	*x = Accepted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[82]
+	mi := &file_conversationpb_conversation_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7638,7 +8607,7 @@ func (x *Accepted) String() string {
 func (*Accepted) ProtoMessage() {}
 
 func (x *Accepted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[82]
+	mi := &file_conversationpb_conversation_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7651,7 +8620,7 @@ func (x *Accepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accepted.ProtoReflect.Descriptor instead.
 func (*Accepted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{82}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Accepted) GetRunId() string {
@@ -7682,6 +8651,13 @@ func (x *Accepted) GetTitle() string {
 	return ""
 }
 
+func (x *Accepted) GetPosition() uint32 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
 type TurnResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -7701,7 +8677,7 @@ type TurnResult struct {
 
 func (x *TurnResult) Reset() {
 	*x = TurnResult{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[83]
+	mi := &file_conversationpb_conversation_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7713,7 +8689,7 @@ func (x *TurnResult) String() string {
 func (*TurnResult) ProtoMessage() {}
 
 func (x *TurnResult) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[83]
+	mi := &file_conversationpb_conversation_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7726,7 +8702,7 @@ func (x *TurnResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResult.ProtoReflect.Descriptor instead.
 func (*TurnResult) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{83}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *TurnResult) GetRunId() string {
@@ -7819,7 +8795,7 @@ type Cancelled struct {
 
 func (x *Cancelled) Reset() {
 	*x = Cancelled{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[84]
+	mi := &file_conversationpb_conversation_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7831,7 +8807,7 @@ func (x *Cancelled) String() string {
 func (*Cancelled) ProtoMessage() {}
 
 func (x *Cancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[84]
+	mi := &file_conversationpb_conversation_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7844,7 +8820,7 @@ func (x *Cancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancelled.ProtoReflect.Descriptor instead.
 func (*Cancelled) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{84}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *Cancelled) GetCancelled() bool {
@@ -7890,7 +8866,7 @@ type Deleted struct {
 
 func (x *Deleted) Reset() {
 	*x = Deleted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[85]
+	mi := &file_conversationpb_conversation_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7902,7 +8878,7 @@ func (x *Deleted) String() string {
 func (*Deleted) ProtoMessage() {}
 
 func (x *Deleted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[85]
+	mi := &file_conversationpb_conversation_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7915,7 +8891,7 @@ func (x *Deleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deleted.ProtoReflect.Descriptor instead.
 func (*Deleted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{85}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{96}
 }
 
 type Refused struct {
@@ -7933,7 +8909,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[86]
+	mi := &file_conversationpb_conversation_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7945,7 +8921,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[86]
+	mi := &file_conversationpb_conversation_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7958,7 +8934,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{86}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *Refused) GetCode() failurepb.Code {
@@ -8017,7 +8993,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[87]
+	mi := &file_conversationpb_conversation_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8029,7 +9005,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[87]
+	mi := &file_conversationpb_conversation_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8042,7 +9018,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{87}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Snapshot) GetEpoch() uint64 {
@@ -8087,13 +9063,14 @@ type Change struct {
 	Events        []*Event               `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"` // durable, in seq order
 	Delta         *Delta                 `protobuf:"bytes,3,opt,name=delta,proto3" json:"delta,omitempty"`
 	RunStarted    *RunStarted            `protobuf:"bytes,4,opt,name=run_started,json=runStarted,proto3" json:"run_started,omitempty"` // a run became active: streamed text begins at offset 0
+	Rows          []*ListRow             `protobuf:"bytes,20,rep,name=rows,proto3" json:"rows,omitempty"`                              // of a feed of lists instead of a conversation, see follow.Feed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[88]
+	mi := &file_conversationpb_conversation_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8105,7 +9082,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[88]
+	mi := &file_conversationpb_conversation_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8118,7 +9095,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{88}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -8149,6 +9126,215 @@ func (x *Change) GetRunStarted() *RunStarted {
 	return nil
 }
 
+func (x *Change) GetRows() []*ListRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+// ListRow is what the lists of a project show of a session or a run. Of two rows of one id the one with the higher last_seq is newer.
+type ListRow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`            // the prefix says of what
+	Deleted       bool                   `protobuf:"varint,2,opt,name=deleted,proto3" json:"deleted,omitempty"` // then it has no more than id, user_id and last_seq
+	UserId        string                 `protobuf:"bytes,3,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	AgentId       string                 `protobuf:"bytes,4,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	Title         string                 `protobuf:"bytes,5,opt,name=title,proto3" json:"title,omitempty"`
+	Status        string                 `protobuf:"bytes,6,opt,name=status,proto3" json:"status,omitempty"`                           // as the Client API names it
+	StopReason    string                 `protobuf:"bytes,7,opt,name=stop_reason,json=stopReason,proto3" json:"stop_reason,omitempty"` // of a session; of a run the type of its error
+	SpentNanoUsd  int64                  `protobuf:"varint,8,opt,name=spent_nano_usd,json=spentNanoUsd,proto3" json:"spent_nano_usd,omitempty"`
+	SpentUnknown  bool                   `protobuf:"varint,9,opt,name=spent_unknown,json=spentUnknown,proto3" json:"spent_unknown,omitempty"`
+	Waiting       uint32                 `protobuf:"varint,10,opt,name=waiting,proto3" json:"waiting,omitempty"` // actions that wait for a person
+	CreatedAt     int64                  `protobuf:"varint,11,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	UpdatedAt     int64                  `protobuf:"varint,12,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	SessionId     string                 `protobuf:"bytes,13,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"` // of a run
+	LastSeq       uint64                 `protobuf:"varint,14,opt,name=last_seq,json=lastSeq,proto3" json:"last_seq,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRow) Reset() {
+	*x = ListRow{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[100]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRow) ProtoMessage() {}
+
+func (x *ListRow) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[100]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRow.ProtoReflect.Descriptor instead.
+func (*ListRow) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{100}
+}
+
+func (x *ListRow) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ListRow) GetDeleted() bool {
+	if x != nil {
+		return x.Deleted
+	}
+	return false
+}
+
+func (x *ListRow) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ListRow) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ListRow) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *ListRow) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *ListRow) GetStopReason() string {
+	if x != nil {
+		return x.StopReason
+	}
+	return ""
+}
+
+func (x *ListRow) GetSpentNanoUsd() int64 {
+	if x != nil {
+		return x.SpentNanoUsd
+	}
+	return 0
+}
+
+func (x *ListRow) GetSpentUnknown() bool {
+	if x != nil {
+		return x.SpentUnknown
+	}
+	return false
+}
+
+func (x *ListRow) GetWaiting() uint32 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *ListRow) GetCreatedAt() int64 {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return 0
+}
+
+func (x *ListRow) GetUpdatedAt() int64 {
+	if x != nil {
+		return x.UpdatedAt
+	}
+	return 0
+}
+
+func (x *ListRow) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *ListRow) GetLastSeq() uint64 {
+	if x != nil {
+		return x.LastSeq
+	}
+	return 0
+}
+
+// Listed is rows that changed, or that some may have been missed.
+type Listed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          []*ListRow             `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
+	Reset_        bool                   `protobuf:"varint,2,opt,name=reset,proto3" json:"reset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Listed) Reset() {
+	*x = Listed{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[101]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Listed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Listed) ProtoMessage() {}
+
+func (x *Listed) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[101]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Listed.ProtoReflect.Descriptor instead.
+func (*Listed) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{101}
+}
+
+func (x *Listed) GetRows() []*ListRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *Listed) GetReset_() bool {
+	if x != nil {
+		return x.Reset_
+	}
+	return false
+}
+
 type Delta struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -8160,7 +9346,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[89]
+	mi := &file_conversationpb_conversation_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8172,7 +9358,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[89]
+	mi := &file_conversationpb_conversation_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8185,7 +9371,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{89}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *Delta) GetRunId() string {
@@ -8219,7 +9405,7 @@ type RunStarted struct {
 
 func (x *RunStarted) Reset() {
 	*x = RunStarted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[90]
+	mi := &file_conversationpb_conversation_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8231,7 +9417,7 @@ func (x *RunStarted) String() string {
 func (*RunStarted) ProtoMessage() {}
 
 func (x *RunStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[90]
+	mi := &file_conversationpb_conversation_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8244,7 +9430,7 @@ func (x *RunStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStarted.ProtoReflect.Descriptor instead.
 func (*RunStarted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{90}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *RunStarted) GetRunId() string {
@@ -8285,7 +9471,7 @@ var File_conversationpb_conversation_proto protoreflect.FileDescriptor
 
 const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
-	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x17failurepb/failure.proto\x1a google/protobuf/descriptor.proto\"\xd8\f\n" +
+	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x19deliverypb/delivery.proto\x1a\x17failurepb/failure.proto\x1a google/protobuf/descriptor.proto\"\xbe\r\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -8336,7 +9522,35 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x10reached_nano_usd\x18' \x01(\x03R\x0ereachedNanoUsd\x12%\n" +
 	"\x0ebackground_run\x18( \x01(\tR\rbackgroundRun\x12%\n" +
 	"\x0ecreated_micros\x182 \x01(\x03R\rcreatedMicros\x12+\n" +
-	"\x11title_provisional\x183 \x01(\bR\x10titleProvisional\"0\n" +
+	"\x11title_provisional\x183 \x01(\bR\x10titleProvisional\x121\n" +
+	"\x06pushes\x184 \x03(\v2\x19.parley.conversation.PushR\x06pushes\x121\n" +
+	"\x05queue\x185 \x03(\v2\x1b.parley.conversation.QueuedR\x05queue\"\xbc\x03\n" +
+	"\x06Queued\x126\n" +
+	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\x126\n" +
+	"\aearlier\x18\x02 \x03(\v2\x1c.parley.conversation.MessageR\aearlier\x122\n" +
+	"\x05given\x18\x03 \x03(\v2\x1c.parley.conversation.ToolUseR\x05given\x12:\n" +
+	"\aoptions\x18\x04 \x01(\v2 .parley.conversation.TurnOptionsR\aoptions\x12\x1d\n" +
+	"\n" +
+	"command_id\x18\x05 \x01(\tR\tcommandId\x12\x1b\n" +
+	"\tissued_at\x18\x06 \x01(\x03R\bissuedAt\x12#\n" +
+	"\ragent_version\x18\a \x01(\x03R\fagentVersion\x12\x17\n" +
+	"\aby_user\x18\b \x01(\tR\x06byUser\x12\x19\n" +
+	"\bby_token\x18\t \x01(\tR\abyToken\x12'\n" +
+	"\x0fruntime_context\x18\n" +
+	" \x01(\fR\x0eruntimeContext\x12\x14\n" +
+	"\x05first\x18\v \x01(\bR\x05first\"\x90\x02\n" +
+	"\x04Push\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\x04R\x06number\x12\x12\n" +
+	"\x04form\x18\x04 \x01(\tR\x04form\x12\x16\n" +
+	"\x06sealed\x18\x05 \x01(\fR\x06sealed\x12\x1b\n" +
+	"\tshown_url\x18\x06 \x01(\tR\bshownUrl\x12\x16\n" +
+	"\x06scheme\x18\a \x01(\tR\x06scheme\x125\n" +
+	"\bdelivery\x18\b \x01(\v2\x19.parley.delivery.DeliveryR\bdelivery\x12\x1b\n" +
+	"\tunder_way\x18\t \x01(\bR\bunderWay\x12\x14\n" +
+	"\x05again\x18\n" +
+	" \x01(\bR\x05again\"0\n" +
 	"\fClosedAction\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03how\x18\x02 \x01(\tR\x03how\"\x87\x03\n" +
@@ -8364,7 +9578,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
 	"\tmime_type\x18\x03 \x01(\tR\bmimeType\x12\x12\n" +
-	"\x04size\x18\x04 \x01(\x03R\x04size\"\xae\x01\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\"\xc6\x01\n" +
 	"\aOutcome\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x15\n" +
@@ -8372,7 +9586,8 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x0fuser_message_id\x18\x03 \x01(\tR\ruserMessageId\x12\x10\n" +
 	"\x03seq\x18\x04 \x01(\x04R\x03seq\x12\x16\n" +
 	"\x06missed\x18\x05 \x01(\bR\x06missed\x12\x1b\n" +
-	"\tissued_at\x18\x06 \x01(\x03R\bissuedAt\"N\n" +
+	"\tissued_at\x18\x06 \x01(\x03R\bissuedAt\x12\x16\n" +
+	"\x06queued\x18\a \x01(\bR\x06queued\"N\n" +
 	"\x06Budget\x12)\n" +
 	"\x11max_cost_nano_usd\x18\x01 \x01(\x03R\x0emaxCostNanoUsd\x12\x19\n" +
 	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\xb4\x06\n" +
@@ -8540,7 +9755,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	" \x01(\rR\battempts\"9\n" +
 	"\tTurnError\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xfa\x12\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xf6\x16\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1d\n" +
 	"\n" +
@@ -8576,7 +9791,14 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\apartial\x18  \x01(\v2\x1c.parley.conversation.PartialB\x11\x82\xb5\x18\ragent.partialH\x00R\apartial\x12/\n" +
 	"\x04held\x18! \x01(\v2\x19.parley.conversation.HeldH\x00R\x04held\x12;\n" +
 	"\bimported\x18\" \x01(\v2\x1d.parley.conversation.ImportedH\x00R\bimported\x12E\n" +
-	"\fturn_options\x18# \x01(\v2 .parley.conversation.TurnOptionsH\x00R\vturnOptionsB\x06\n" +
+	"\fturn_options\x18# \x01(\v2 .parley.conversation.TurnOptionsH\x00R\vturnOptions\x129\n" +
+	"\bpush_set\x18$ \x01(\v2\x1c.parley.conversation.PushSetH\x00R\apushSet\x12E\n" +
+	"\fpush_removed\x18% \x01(\v2 .parley.conversation.PushRemovedH\x00R\vpushRemoved\x129\n" +
+	"\bpush_due\x18& \x01(\v2\x1c.parley.conversation.PushDueH\x00R\apushDue\x12<\n" +
+	"\tpush_over\x18' \x01(\v2\x1d.parley.conversation.PushOverH\x00R\bpushOver\x12_\n" +
+	"\x0emessage_queued\x18( \x01(\v2\".parley.conversation.MessageQueuedB\x12\x82\xb5\x18\x0emessage.queuedH\x00R\rmessageQueued\x12g\n" +
+	"\x10message_dequeued\x18) \x01(\v2$.parley.conversation.MessageDequeuedB\x14\x82\xb5\x18\x10message.unqueuedH\x00R\x0fmessageDequeued\x125\n" +
+	"\x06listed\x18< \x01(\v2\x1b.parley.conversation.ListedH\x00R\x06listedB\x06\n" +
 	"\x04body\"\xcd\x01\n" +
 	"\aToolUse\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x123\n" +
@@ -8639,7 +9861,29 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\breleased\x18\x02 \x01(\bR\breleased\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x03 \x01(\tR\tcommandId\x12\x1b\n" +
-	"\tissued_at\x18\x04 \x01(\x03R\bissuedAt\"D\n" +
+	"\tissued_at\x18\x04 \x01(\x03R\bissuedAt\"8\n" +
+	"\aPushSet\x12-\n" +
+	"\x04push\x18\x01 \x01(\v2\x19.parley.conversation.PushR\x04push\"\x1d\n" +
+	"\vPushRemoved\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x99\x01\n" +
+	"\aPushDue\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x125\n" +
+	"\bdelivery\x18\x02 \x01(\v2\x19.parley.delivery.DeliveryR\bdelivery\x12\x1b\n" +
+	"\tunder_way\x18\x03 \x01(\bR\bunderWay\x12\x14\n" +
+	"\x05again\x18\x04 \x01(\bR\x05again\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"N\n" +
+	"\bPushOver\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1c\n" +
+	"\tdelivered\x18\x02 \x01(\bR\tdelivered\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"D\n" +
+	"\rMessageQueued\x123\n" +
+	"\x06queued\x18\x01 \x01(\v2\x1b.parley.conversation.QueuedR\x06queued\"l\n" +
+	"\x0fMessageDequeued\x12\x1d\n" +
+	"\n" +
+	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x1b\n" +
+	"\tissued_at\x18\x02 \x01(\x03R\bissuedAt\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x03 \x01(\tR\tmessageId\"D\n" +
 	"\bImported\x128\n" +
 	"\bmessages\x18\x01 \x03(\v2\x1c.parley.conversation.MessageR\bmessages\":\n" +
 	"\tFileAdded\x12-\n" +
@@ -8654,13 +9898,14 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\v2\x1a.parley.conversation.StateR\x05state\"[\n" +
 	"\vUserMessage\x126\n" +
 	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\x12\x14\n" +
-	"\x05title\x18\x02 \x01(\tR\x05title\"\x98\x01\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\"\xb0\x01\n" +
 	"\vTurnStarted\x120\n" +
 	"\x05lease\x18\x01 \x01(\v2\x1a.parley.conversation.LeaseR\x05lease\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x02 \x01(\tR\tcommandId\x12\x1b\n" +
 	"\tafter_seq\x18\x03 \x01(\x04R\bafterSeq\x12\x1b\n" +
-	"\tissued_at\x18\x04 \x01(\x03R\bissuedAt\"F\n" +
+	"\tissued_at\x18\x04 \x01(\x03R\bissuedAt\x12\x16\n" +
+	"\x06queued\x18\x05 \x01(\bR\x06queued\"F\n" +
 	"\fAgentMessage\x126\n" +
 	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\"\xf6\x01\n" +
 	"\tTurnEnded\x12@\n" +
@@ -8710,7 +9955,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"identified\x18\x04 \x01(\bR\n" +
 	"identified\x12\x18\n" +
 	"\atrusted\x18\x05 \x01(\bR\atrusted\x12\x19\n" +
-	"\btoken_id\x18\x06 \x01(\tR\atokenId\"\xe0\f\n" +
+	"\btoken_id\x18\x06 \x01(\tR\atokenId\"\x96\x0e\n" +
 	"\aCommand\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x1d\n" +
 	"\n" +
@@ -8746,7 +9991,11 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\tset_title\x18\x1c \x01(\v2\x1d.parley.conversation.SetTitleH\x00R\bsetTitle\x12,\n" +
 	"\x03due\x18\x1d \x01(\v2\x18.parley.conversation.DueH\x00R\x03due\x12/\n" +
 	"\x04hold\x18\x1e \x01(\v2\x19.parley.conversation.HoldH\x00R\x04hold\x125\n" +
-	"\x06answer\x18\x1f \x01(\v2\x1b.parley.conversation.AnswerH\x00R\x06answer\x126\n" +
+	"\x06answer\x18\x1f \x01(\v2\x1b.parley.conversation.AnswerH\x00R\x06answer\x129\n" +
+	"\bset_push\x18  \x01(\v2\x1c.parley.conversation.SetPushH\x00R\asetPush\x12B\n" +
+	"\vremove_push\x18! \x01(\v2\x1f.parley.conversation.RemovePushH\x00R\n" +
+	"removePush\x125\n" +
+	"\x06pushed\x18\" \x01(\v2\x1b.parley.conversation.PushedH\x00R\x06pushed\x126\n" +
 	"\aopening\x18( \x01(\v2\x1c.parley.conversation.OpeningR\aopeningB\x06\n" +
 	"\x04body\"\x9a\x01\n" +
 	"\aOpening\x123\n" +
@@ -8768,14 +10017,15 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\aReserve\x12\"\n" +
 	"\rupto_nano_usd\x18\x01 \x01(\x03R\vuptoNanoUsd\"<\n" +
 	"\x05Doubt\x123\n" +
-	"\x05calls\x18\x01 \x03(\v2\x1d.parley.conversation.OpenCallR\x05calls\"\xaf\x02\n" +
+	"\x05calls\x18\x01 \x03(\v2\x1d.parley.conversation.OpenCallR\x05calls\"\xde\x02\n" +
 	"\aResolve\x12\x1b\n" +
 	"\taction_id\x18\x01 \x01(\tR\bactionId\x12)\n" +
 	"\x05agent\x18\x02 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x12\n" +
 	"\x04wait\x18\x03 \x01(\bR\x04wait\x12?\n" +
 	"\bapproval\x18\x04 \x01(\v2!.parley.conversation.ToolApprovalH\x00R\bapproval\x12<\n" +
 	"\aanswers\x18\x05 \x01(\v2 .parley.conversation.UserAnswersH\x00R\aanswers\x12;\n" +
-	"\x06client\x18\x06 \x01(\v2!.parley.conversation.ClientResultH\x00R\x06clientB\f\n" +
+	"\x06client\x18\x06 \x01(\v2!.parley.conversation.ClientResultH\x00R\x06client\x12-\n" +
+	"\x04push\x18\a \x01(\v2\x19.parley.conversation.PushR\x04pushB\f\n" +
 	"\n" +
 	"resolution\"\x7f\n" +
 	"\fToolApproval\x12\x14\n" +
@@ -8848,7 +10098,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x06source\x18\x05 \x01(\tR\x06source\x12'\n" +
 	"\x0fruntime_context\x18\x06 \x01(\fR\x0eruntimeContext\x12'\n" +
 	"\x0fserver_metadata\x18\a \x01(\fR\x0eserverMetadata\x12#\n" +
-	"\rfirst_message\x18\f \x01(\tR\ffirstMessage\"\xd9\x02\n" +
+	"\rfirst_message\x18\f \x01(\tR\ffirstMessage\"\xa1\x03\n" +
 	"\x04Send\x12)\n" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x1a\n" +
@@ -8858,9 +10108,24 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\bof_agent\x18\x06 \x01(\tR\aofAgent\x126\n" +
 	"\aearlier\x18\a \x03(\v2\x1c.parley.conversation.MessageR\aearlier\x122\n" +
 	"\x05given\x18\b \x03(\v2\x1c.parley.conversation.ToolUseR\x05given\x12:\n" +
-	"\aoptions\x18\t \x01(\v2 .parley.conversation.TurnOptionsR\aoptions\".\n" +
+	"\aoptions\x18\t \x01(\v2 .parley.conversation.TurnOptionsR\aoptions\x12-\n" +
+	"\x04push\x18\n" +
+	" \x01(\v2\x19.parley.conversation.PushR\x04push\x12\x17\n" +
+	"\aon_busy\x18\v \x01(\tR\x06onBusy\"O\n" +
+	"\aSetPush\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12-\n" +
+	"\x04push\x18\x02 \x01(\v2\x19.parley.conversation.PushR\x04push\"4\n" +
+	"\n" +
+	"RemovePush\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"`\n" +
+	"\x06Pushed\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12/\n" +
+	"\x06report\x18\x03 \x01(\v2\x17.parley.delivery.ReportR\x06report\"E\n" +
 	"\x06Cancel\x12$\n" +
-	"\x0esettle_wait_ms\x18\x01 \x01(\x03R\fsettleWaitMs\"r\n" +
+	"\x0esettle_wait_ms\x18\x01 \x01(\x03R\fsettleWaitMs\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"r\n" +
 	"\rCancelTimeout\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05final\x18\x02 \x01(\bR\x05final\x12\x16\n" +
@@ -8921,12 +10186,13 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x05Tools\x12\x14\n" +
 	"\x05tools\x18\x01 \x03(\tR\x05tools\":\n" +
 	"\tFileReply\x12-\n" +
-	"\x04file\x18\x01 \x01(\v2\x19.parley.conversation.FileR\x04file\"\x8a\x01\n" +
+	"\x04file\x18\x01 \x01(\v2\x19.parley.conversation.FileR\x04file\"\xa6\x01\n" +
 	"\bAccepted\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12?\n" +
 	"\fuser_message\x18\x02 \x01(\v2\x1c.parley.conversation.MessageR\vuserMessage\x12\x10\n" +
 	"\x03seq\x18\x03 \x01(\x04R\x03seq\x12\x14\n" +
-	"\x05title\x18\x04 \x01(\tR\x05title\"\x91\x04\n" +
+	"\x05title\x18\x04 \x01(\tR\x05title\x12\x1a\n" +
+	"\bposition\x18\x05 \x01(\rR\bposition\"\x91\x04\n" +
 	"\n" +
 	"TurnResult\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12?\n" +
@@ -8961,13 +10227,37 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\blast_seq\x18\x02 \x01(\x04R\alastSeq\x12\x15\n" +
 	"\x06run_id\x18\x03 \x01(\tR\x05runId\x12\x12\n" +
 	"\x04text\x18\x04 \x01(\tR\x04text\x12?\n" +
-	"\fuser_message\x18\x05 \x01(\v2\x1c.parley.conversation.MessageR\vuserMessage\"\xc6\x01\n" +
+	"\fuser_message\x18\x05 \x01(\v2\x1c.parley.conversation.MessageR\vuserMessage\"\xf8\x01\n" +
 	"\x06Change\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x122\n" +
 	"\x06events\x18\x02 \x03(\v2\x1a.parley.conversation.EventR\x06events\x120\n" +
 	"\x05delta\x18\x03 \x01(\v2\x1a.parley.conversation.DeltaR\x05delta\x12@\n" +
 	"\vrun_started\x18\x04 \x01(\v2\x1f.parley.conversation.RunStartedR\n" +
-	"runStarted\"J\n" +
+	"runStarted\x120\n" +
+	"\x04rows\x18\x14 \x03(\v2\x1c.parley.conversation.ListRowR\x04rows\"\x93\x03\n" +
+	"\aListRow\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\adeleted\x18\x02 \x01(\bR\adeleted\x12\x17\n" +
+	"\auser_id\x18\x03 \x01(\tR\x06userId\x12\x19\n" +
+	"\bagent_id\x18\x04 \x01(\tR\aagentId\x12\x14\n" +
+	"\x05title\x18\x05 \x01(\tR\x05title\x12\x16\n" +
+	"\x06status\x18\x06 \x01(\tR\x06status\x12\x1f\n" +
+	"\vstop_reason\x18\a \x01(\tR\n" +
+	"stopReason\x12$\n" +
+	"\x0espent_nano_usd\x18\b \x01(\x03R\fspentNanoUsd\x12#\n" +
+	"\rspent_unknown\x18\t \x01(\bR\fspentUnknown\x12\x18\n" +
+	"\awaiting\x18\n" +
+	" \x01(\rR\awaiting\x12\x1d\n" +
+	"\n" +
+	"created_at\x18\v \x01(\x03R\tcreatedAt\x12\x1d\n" +
+	"\n" +
+	"updated_at\x18\f \x01(\x03R\tupdatedAt\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\r \x01(\tR\tsessionId\x12\x19\n" +
+	"\blast_seq\x18\x0e \x01(\x04R\alastSeq\"P\n" +
+	"\x06Listed\x120\n" +
+	"\x04rows\x18\x01 \x03(\v2\x1c.parley.conversation.ListRowR\x04rows\x12\x14\n" +
+	"\x05reset\x18\x02 \x01(\bR\x05reset\"J\n" +
 	"\x05Delta\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x04R\x06offset\x12\x12\n" +
@@ -9027,7 +10317,7 @@ func file_conversationpb_conversation_proto_rawDescGZIP() []byte {
 }
 
 var file_conversationpb_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 91)
+var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 104)
 var file_conversationpb_conversation_proto_goTypes = []any{
 	(Status)(0),                       // 0: parley.conversation.Status
 	(Role)(0),                         // 1: parley.conversation.Role
@@ -9035,289 +10325,330 @@ var file_conversationpb_conversation_proto_goTypes = []any{
 	(Mode)(0),                         // 3: parley.conversation.Mode
 	(Need)(0),                         // 4: parley.conversation.Need
 	(*State)(nil),                     // 5: parley.conversation.State
-	(*ClosedAction)(nil),              // 6: parley.conversation.ClosedAction
-	(*File)(nil),                      // 7: parley.conversation.File
-	(*FileRef)(nil),                   // 8: parley.conversation.FileRef
-	(*Outcome)(nil),                   // 9: parley.conversation.Outcome
-	(*Budget)(nil),                    // 10: parley.conversation.Budget
-	(*Lease)(nil),                     // 11: parley.conversation.Lease
-	(*OpenCall)(nil),                  // 12: parley.conversation.OpenCall
-	(*Step)(nil),                      // 13: parley.conversation.Step
-	(*TurnOptions)(nil),               // 14: parley.conversation.TurnOptions
-	(*ToolChoice)(nil),                // 15: parley.conversation.ToolChoice
-	(*OutputFormat)(nil),              // 16: parley.conversation.OutputFormat
-	(*PendingAction)(nil),             // 17: parley.conversation.PendingAction
-	(*Usage)(nil),                     // 18: parley.conversation.Usage
-	(*Message)(nil),                   // 19: parley.conversation.Message
-	(*Feedback)(nil),                  // 20: parley.conversation.Feedback
-	(*ToolCall)(nil),                  // 21: parley.conversation.ToolCall
-	(*Run)(nil),                       // 22: parley.conversation.Run
-	(*TurnError)(nil),                 // 23: parley.conversation.TurnError
-	(*Event)(nil),                     // 24: parley.conversation.Event
-	(*ToolUse)(nil),                   // 25: parley.conversation.ToolUse
-	(*ToolResults)(nil),               // 26: parley.conversation.ToolResults
-	(*Partial)(nil),                   // 27: parley.conversation.Partial
-	(*Reserved)(nil),                  // 28: parley.conversation.Reserved
-	(*SessionUsage)(nil),              // 29: parley.conversation.SessionUsage
-	(*BudgetReached)(nil),             // 30: parley.conversation.BudgetReached
-	(*ActionRequested)(nil),           // 31: parley.conversation.ActionRequested
-	(*TurnPaused)(nil),                // 32: parley.conversation.TurnPaused
-	(*ActionClosed)(nil),              // 33: parley.conversation.ActionClosed
-	(*TurnResumed)(nil),               // 34: parley.conversation.TurnResumed
-	(*Truncated)(nil),                 // 35: parley.conversation.Truncated
-	(*MessageChanged)(nil),            // 36: parley.conversation.MessageChanged
-	(*Held)(nil),                      // 37: parley.conversation.Held
-	(*Imported)(nil),                  // 38: parley.conversation.Imported
-	(*FileAdded)(nil),                 // 39: parley.conversation.FileAdded
-	(*FilesRemoved)(nil),              // 40: parley.conversation.FilesRemoved
-	(*ToolRemembered)(nil),            // 41: parley.conversation.ToolRemembered
-	(*Created)(nil),                   // 42: parley.conversation.Created
-	(*UserMessage)(nil),               // 43: parley.conversation.UserMessage
-	(*TurnStarted)(nil),               // 44: parley.conversation.TurnStarted
-	(*AgentMessage)(nil),              // 45: parley.conversation.AgentMessage
-	(*TurnEnded)(nil),                 // 46: parley.conversation.TurnEnded
-	(*TurnRecovered)(nil),             // 47: parley.conversation.TurnRecovered
-	(*CancelRequested)(nil),           // 48: parley.conversation.CancelRequested
-	(*Updated)(nil),                   // 49: parley.conversation.Updated
-	(*Patch)(nil),                     // 50: parley.conversation.Patch
-	(*Caller)(nil),                    // 51: parley.conversation.Caller
-	(*Command)(nil),                   // 52: parley.conversation.Command
-	(*Opening)(nil),                   // 53: parley.conversation.Opening
-	(*Progress)(nil),                  // 54: parley.conversation.Progress
-	(*Reserve)(nil),                   // 55: parley.conversation.Reserve
-	(*Doubt)(nil),                     // 56: parley.conversation.Doubt
-	(*Resolve)(nil),                   // 57: parley.conversation.Resolve
-	(*ToolApproval)(nil),              // 58: parley.conversation.ToolApproval
-	(*UserAnswers)(nil),               // 59: parley.conversation.UserAnswers
-	(*ClientResult)(nil),              // 60: parley.conversation.ClientResult
-	(*Answer)(nil),                    // 61: parley.conversation.Answer
-	(*Continue)(nil),                  // 62: parley.conversation.Continue
-	(*Target)(nil),                    // 63: parley.conversation.Target
-	(*Regenerate)(nil),                // 64: parley.conversation.Regenerate
-	(*Edit)(nil),                      // 65: parley.conversation.Edit
-	(*Rate)(nil),                      // 66: parley.conversation.Rate
-	(*Forget)(nil),                    // 67: parley.conversation.Forget
-	(*AddFile)(nil),                   // 68: parley.conversation.AddFile
-	(*RemoveFile)(nil),                // 69: parley.conversation.RemoveFile
-	(*SetTitle)(nil),                  // 70: parley.conversation.SetTitle
-	(*Due)(nil),                       // 71: parley.conversation.Due
-	(*Hold)(nil),                      // 72: parley.conversation.Hold
-	(*Create)(nil),                    // 73: parley.conversation.Create
-	(*Send)(nil),                      // 74: parley.conversation.Send
-	(*Cancel)(nil),                    // 75: parley.conversation.Cancel
-	(*CancelTimeout)(nil),             // 76: parley.conversation.CancelTimeout
-	(*Update)(nil),                    // 77: parley.conversation.Update
-	(*Delete)(nil),                    // 78: parley.conversation.Delete
-	(*Finish)(nil),                    // 79: parley.conversation.Finish
-	(*Recover)(nil),                   // 80: parley.conversation.Recover
-	(*AwaitRun)(nil),                  // 81: parley.conversation.AwaitRun
-	(*Reply)(nil),                     // 82: parley.conversation.Reply
-	(*Progressed)(nil),                // 83: parley.conversation.Progressed
-	(*Rated)(nil),                     // 84: parley.conversation.Rated
-	(*Tools)(nil),                     // 85: parley.conversation.Tools
-	(*FileReply)(nil),                 // 86: parley.conversation.FileReply
-	(*Accepted)(nil),                  // 87: parley.conversation.Accepted
-	(*TurnResult)(nil),                // 88: parley.conversation.TurnResult
-	(*Cancelled)(nil),                 // 89: parley.conversation.Cancelled
-	(*Deleted)(nil),                   // 90: parley.conversation.Deleted
-	(*Refused)(nil),                   // 91: parley.conversation.Refused
-	(*Snapshot)(nil),                  // 92: parley.conversation.Snapshot
-	(*Change)(nil),                    // 93: parley.conversation.Change
-	(*Delta)(nil),                     // 94: parley.conversation.Delta
-	(*RunStarted)(nil),                // 95: parley.conversation.RunStarted
-	(*agentpb.Tool)(nil),              // 96: parley.agent.Tool
-	(*agentpb.Agent)(nil),             // 97: parley.agent.Agent
-	(failurepb.Code)(0),               // 98: parley.failure.Code
-	(*failurepb.Param)(nil),           // 99: parley.failure.Param
-	(*descriptorpb.FieldOptions)(nil), // 100: google.protobuf.FieldOptions
+	(*Queued)(nil),                    // 6: parley.conversation.Queued
+	(*Push)(nil),                      // 7: parley.conversation.Push
+	(*ClosedAction)(nil),              // 8: parley.conversation.ClosedAction
+	(*File)(nil),                      // 9: parley.conversation.File
+	(*FileRef)(nil),                   // 10: parley.conversation.FileRef
+	(*Outcome)(nil),                   // 11: parley.conversation.Outcome
+	(*Budget)(nil),                    // 12: parley.conversation.Budget
+	(*Lease)(nil),                     // 13: parley.conversation.Lease
+	(*OpenCall)(nil),                  // 14: parley.conversation.OpenCall
+	(*Step)(nil),                      // 15: parley.conversation.Step
+	(*TurnOptions)(nil),               // 16: parley.conversation.TurnOptions
+	(*ToolChoice)(nil),                // 17: parley.conversation.ToolChoice
+	(*OutputFormat)(nil),              // 18: parley.conversation.OutputFormat
+	(*PendingAction)(nil),             // 19: parley.conversation.PendingAction
+	(*Usage)(nil),                     // 20: parley.conversation.Usage
+	(*Message)(nil),                   // 21: parley.conversation.Message
+	(*Feedback)(nil),                  // 22: parley.conversation.Feedback
+	(*ToolCall)(nil),                  // 23: parley.conversation.ToolCall
+	(*Run)(nil),                       // 24: parley.conversation.Run
+	(*TurnError)(nil),                 // 25: parley.conversation.TurnError
+	(*Event)(nil),                     // 26: parley.conversation.Event
+	(*ToolUse)(nil),                   // 27: parley.conversation.ToolUse
+	(*ToolResults)(nil),               // 28: parley.conversation.ToolResults
+	(*Partial)(nil),                   // 29: parley.conversation.Partial
+	(*Reserved)(nil),                  // 30: parley.conversation.Reserved
+	(*SessionUsage)(nil),              // 31: parley.conversation.SessionUsage
+	(*BudgetReached)(nil),             // 32: parley.conversation.BudgetReached
+	(*ActionRequested)(nil),           // 33: parley.conversation.ActionRequested
+	(*TurnPaused)(nil),                // 34: parley.conversation.TurnPaused
+	(*ActionClosed)(nil),              // 35: parley.conversation.ActionClosed
+	(*TurnResumed)(nil),               // 36: parley.conversation.TurnResumed
+	(*Truncated)(nil),                 // 37: parley.conversation.Truncated
+	(*MessageChanged)(nil),            // 38: parley.conversation.MessageChanged
+	(*Held)(nil),                      // 39: parley.conversation.Held
+	(*PushSet)(nil),                   // 40: parley.conversation.PushSet
+	(*PushRemoved)(nil),               // 41: parley.conversation.PushRemoved
+	(*PushDue)(nil),                   // 42: parley.conversation.PushDue
+	(*PushOver)(nil),                  // 43: parley.conversation.PushOver
+	(*MessageQueued)(nil),             // 44: parley.conversation.MessageQueued
+	(*MessageDequeued)(nil),           // 45: parley.conversation.MessageDequeued
+	(*Imported)(nil),                  // 46: parley.conversation.Imported
+	(*FileAdded)(nil),                 // 47: parley.conversation.FileAdded
+	(*FilesRemoved)(nil),              // 48: parley.conversation.FilesRemoved
+	(*ToolRemembered)(nil),            // 49: parley.conversation.ToolRemembered
+	(*Created)(nil),                   // 50: parley.conversation.Created
+	(*UserMessage)(nil),               // 51: parley.conversation.UserMessage
+	(*TurnStarted)(nil),               // 52: parley.conversation.TurnStarted
+	(*AgentMessage)(nil),              // 53: parley.conversation.AgentMessage
+	(*TurnEnded)(nil),                 // 54: parley.conversation.TurnEnded
+	(*TurnRecovered)(nil),             // 55: parley.conversation.TurnRecovered
+	(*CancelRequested)(nil),           // 56: parley.conversation.CancelRequested
+	(*Updated)(nil),                   // 57: parley.conversation.Updated
+	(*Patch)(nil),                     // 58: parley.conversation.Patch
+	(*Caller)(nil),                    // 59: parley.conversation.Caller
+	(*Command)(nil),                   // 60: parley.conversation.Command
+	(*Opening)(nil),                   // 61: parley.conversation.Opening
+	(*Progress)(nil),                  // 62: parley.conversation.Progress
+	(*Reserve)(nil),                   // 63: parley.conversation.Reserve
+	(*Doubt)(nil),                     // 64: parley.conversation.Doubt
+	(*Resolve)(nil),                   // 65: parley.conversation.Resolve
+	(*ToolApproval)(nil),              // 66: parley.conversation.ToolApproval
+	(*UserAnswers)(nil),               // 67: parley.conversation.UserAnswers
+	(*ClientResult)(nil),              // 68: parley.conversation.ClientResult
+	(*Answer)(nil),                    // 69: parley.conversation.Answer
+	(*Continue)(nil),                  // 70: parley.conversation.Continue
+	(*Target)(nil),                    // 71: parley.conversation.Target
+	(*Regenerate)(nil),                // 72: parley.conversation.Regenerate
+	(*Edit)(nil),                      // 73: parley.conversation.Edit
+	(*Rate)(nil),                      // 74: parley.conversation.Rate
+	(*Forget)(nil),                    // 75: parley.conversation.Forget
+	(*AddFile)(nil),                   // 76: parley.conversation.AddFile
+	(*RemoveFile)(nil),                // 77: parley.conversation.RemoveFile
+	(*SetTitle)(nil),                  // 78: parley.conversation.SetTitle
+	(*Due)(nil),                       // 79: parley.conversation.Due
+	(*Hold)(nil),                      // 80: parley.conversation.Hold
+	(*Create)(nil),                    // 81: parley.conversation.Create
+	(*Send)(nil),                      // 82: parley.conversation.Send
+	(*SetPush)(nil),                   // 83: parley.conversation.SetPush
+	(*RemovePush)(nil),                // 84: parley.conversation.RemovePush
+	(*Pushed)(nil),                    // 85: parley.conversation.Pushed
+	(*Cancel)(nil),                    // 86: parley.conversation.Cancel
+	(*CancelTimeout)(nil),             // 87: parley.conversation.CancelTimeout
+	(*Update)(nil),                    // 88: parley.conversation.Update
+	(*Delete)(nil),                    // 89: parley.conversation.Delete
+	(*Finish)(nil),                    // 90: parley.conversation.Finish
+	(*Recover)(nil),                   // 91: parley.conversation.Recover
+	(*AwaitRun)(nil),                  // 92: parley.conversation.AwaitRun
+	(*Reply)(nil),                     // 93: parley.conversation.Reply
+	(*Progressed)(nil),                // 94: parley.conversation.Progressed
+	(*Rated)(nil),                     // 95: parley.conversation.Rated
+	(*Tools)(nil),                     // 96: parley.conversation.Tools
+	(*FileReply)(nil),                 // 97: parley.conversation.FileReply
+	(*Accepted)(nil),                  // 98: parley.conversation.Accepted
+	(*TurnResult)(nil),                // 99: parley.conversation.TurnResult
+	(*Cancelled)(nil),                 // 100: parley.conversation.Cancelled
+	(*Deleted)(nil),                   // 101: parley.conversation.Deleted
+	(*Refused)(nil),                   // 102: parley.conversation.Refused
+	(*Snapshot)(nil),                  // 103: parley.conversation.Snapshot
+	(*Change)(nil),                    // 104: parley.conversation.Change
+	(*ListRow)(nil),                   // 105: parley.conversation.ListRow
+	(*Listed)(nil),                    // 106: parley.conversation.Listed
+	(*Delta)(nil),                     // 107: parley.conversation.Delta
+	(*RunStarted)(nil),                // 108: parley.conversation.RunStarted
+	(*deliverypb.Delivery)(nil),       // 109: parley.delivery.Delivery
+	(*agentpb.Tool)(nil),              // 110: parley.agent.Tool
+	(*agentpb.Agent)(nil),             // 111: parley.agent.Agent
+	(*deliverypb.Report)(nil),         // 112: parley.delivery.Report
+	(failurepb.Code)(0),               // 113: parley.failure.Code
+	(*failurepb.Param)(nil),           // 114: parley.failure.Param
+	(*descriptorpb.FieldOptions)(nil), // 115: google.protobuf.FieldOptions
 }
 var file_conversationpb_conversation_proto_depIdxs = []int32{
-	10,  // 0: parley.conversation.State.budget:type_name -> parley.conversation.Budget
+	12,  // 0: parley.conversation.State.budget:type_name -> parley.conversation.Budget
 	0,   // 1: parley.conversation.State.status:type_name -> parley.conversation.Status
 	2,   // 2: parley.conversation.State.stop_reason:type_name -> parley.conversation.StopReason
-	11,  // 3: parley.conversation.State.lease:type_name -> parley.conversation.Lease
-	17,  // 4: parley.conversation.State.pending:type_name -> parley.conversation.PendingAction
-	9,   // 5: parley.conversation.State.outcomes:type_name -> parley.conversation.Outcome
-	11,  // 6: parley.conversation.State.paused:type_name -> parley.conversation.Lease
-	7,   // 7: parley.conversation.State.files:type_name -> parley.conversation.File
-	6,   // 8: parley.conversation.State.closed:type_name -> parley.conversation.ClosedAction
-	19,  // 9: parley.conversation.State.last_answer:type_name -> parley.conversation.Message
-	3,   // 10: parley.conversation.Lease.mode:type_name -> parley.conversation.Mode
-	19,  // 11: parley.conversation.Lease.user_message:type_name -> parley.conversation.Message
-	18,  // 12: parley.conversation.Lease.usage:type_name -> parley.conversation.Usage
-	12,  // 13: parley.conversation.Lease.calls:type_name -> parley.conversation.OpenCall
-	19,  // 14: parley.conversation.Lease.answer:type_name -> parley.conversation.Message
-	19,  // 15: parley.conversation.Lease.replaces:type_name -> parley.conversation.Message
-	4,   // 16: parley.conversation.OpenCall.need:type_name -> parley.conversation.Need
-	25,  // 17: parley.conversation.Step.use:type_name -> parley.conversation.ToolUse
-	26,  // 18: parley.conversation.Step.results:type_name -> parley.conversation.ToolResults
-	27,  // 19: parley.conversation.Step.partial:type_name -> parley.conversation.Partial
-	14,  // 20: parley.conversation.Step.options:type_name -> parley.conversation.TurnOptions
-	96,  // 21: parley.conversation.TurnOptions.tools:type_name -> parley.agent.Tool
-	15,  // 22: parley.conversation.TurnOptions.tool_choice:type_name -> parley.conversation.ToolChoice
-	16,  // 23: parley.conversation.TurnOptions.format:type_name -> parley.conversation.OutputFormat
-	1,   // 24: parley.conversation.Message.role:type_name -> parley.conversation.Role
-	2,   // 25: parley.conversation.Message.stop_reason:type_name -> parley.conversation.StopReason
-	21,  // 26: parley.conversation.Message.tool_calls:type_name -> parley.conversation.ToolCall
-	18,  // 27: parley.conversation.Message.usage:type_name -> parley.conversation.Usage
-	8,   // 28: parley.conversation.Message.files:type_name -> parley.conversation.FileRef
-	20,  // 29: parley.conversation.Message.feedback:type_name -> parley.conversation.Feedback
-	17,  // 30: parley.conversation.Message.pending:type_name -> parley.conversation.PendingAction
-	3,   // 31: parley.conversation.Run.mode:type_name -> parley.conversation.Mode
-	2,   // 32: parley.conversation.Run.stop_reason:type_name -> parley.conversation.StopReason
-	18,  // 33: parley.conversation.Run.usage:type_name -> parley.conversation.Usage
-	23,  // 34: parley.conversation.Run.error:type_name -> parley.conversation.TurnError
-	42,  // 35: parley.conversation.Event.created:type_name -> parley.conversation.Created
-	43,  // 36: parley.conversation.Event.user_message:type_name -> parley.conversation.UserMessage
-	44,  // 37: parley.conversation.Event.turn_started:type_name -> parley.conversation.TurnStarted
-	45,  // 38: parley.conversation.Event.agent_message:type_name -> parley.conversation.AgentMessage
-	46,  // 39: parley.conversation.Event.turn_ended:type_name -> parley.conversation.TurnEnded
-	47,  // 40: parley.conversation.Event.turn_recovered:type_name -> parley.conversation.TurnRecovered
-	48,  // 41: parley.conversation.Event.cancel_requested:type_name -> parley.conversation.CancelRequested
-	49,  // 42: parley.conversation.Event.updated:type_name -> parley.conversation.Updated
-	25,  // 43: parley.conversation.Event.tool_use:type_name -> parley.conversation.ToolUse
-	26,  // 44: parley.conversation.Event.tool_results:type_name -> parley.conversation.ToolResults
-	28,  // 45: parley.conversation.Event.reserved:type_name -> parley.conversation.Reserved
-	29,  // 46: parley.conversation.Event.session_usage:type_name -> parley.conversation.SessionUsage
-	30,  // 47: parley.conversation.Event.budget_reached:type_name -> parley.conversation.BudgetReached
-	31,  // 48: parley.conversation.Event.action_requested:type_name -> parley.conversation.ActionRequested
-	32,  // 49: parley.conversation.Event.turn_paused:type_name -> parley.conversation.TurnPaused
-	33,  // 50: parley.conversation.Event.action_closed:type_name -> parley.conversation.ActionClosed
-	34,  // 51: parley.conversation.Event.turn_resumed:type_name -> parley.conversation.TurnResumed
-	35,  // 52: parley.conversation.Event.truncated:type_name -> parley.conversation.Truncated
-	36,  // 53: parley.conversation.Event.message_changed:type_name -> parley.conversation.MessageChanged
-	39,  // 54: parley.conversation.Event.file_added:type_name -> parley.conversation.FileAdded
-	40,  // 55: parley.conversation.Event.files_removed:type_name -> parley.conversation.FilesRemoved
-	41,  // 56: parley.conversation.Event.tool_remembered:type_name -> parley.conversation.ToolRemembered
-	27,  // 57: parley.conversation.Event.partial:type_name -> parley.conversation.Partial
-	37,  // 58: parley.conversation.Event.held:type_name -> parley.conversation.Held
-	38,  // 59: parley.conversation.Event.imported:type_name -> parley.conversation.Imported
-	14,  // 60: parley.conversation.Event.turn_options:type_name -> parley.conversation.TurnOptions
-	21,  // 61: parley.conversation.ToolUse.calls:type_name -> parley.conversation.ToolCall
-	18,  // 62: parley.conversation.ToolUse.usage:type_name -> parley.conversation.Usage
-	12,  // 63: parley.conversation.ToolUse.open:type_name -> parley.conversation.OpenCall
-	21,  // 64: parley.conversation.ToolResults.results:type_name -> parley.conversation.ToolCall
-	18,  // 65: parley.conversation.Partial.usage:type_name -> parley.conversation.Usage
-	18,  // 66: parley.conversation.SessionUsage.usage:type_name -> parley.conversation.Usage
-	10,  // 67: parley.conversation.BudgetReached.budget:type_name -> parley.conversation.Budget
-	17,  // 68: parley.conversation.ActionRequested.action:type_name -> parley.conversation.PendingAction
-	19,  // 69: parley.conversation.TurnPaused.answer:type_name -> parley.conversation.Message
-	21,  // 70: parley.conversation.ActionClosed.result:type_name -> parley.conversation.ToolCall
-	11,  // 71: parley.conversation.TurnResumed.lease:type_name -> parley.conversation.Lease
-	19,  // 72: parley.conversation.MessageChanged.message:type_name -> parley.conversation.Message
-	19,  // 73: parley.conversation.Imported.messages:type_name -> parley.conversation.Message
-	7,   // 74: parley.conversation.FileAdded.file:type_name -> parley.conversation.File
-	5,   // 75: parley.conversation.Created.state:type_name -> parley.conversation.State
-	19,  // 76: parley.conversation.UserMessage.message:type_name -> parley.conversation.Message
-	11,  // 77: parley.conversation.TurnStarted.lease:type_name -> parley.conversation.Lease
-	19,  // 78: parley.conversation.AgentMessage.message:type_name -> parley.conversation.Message
-	2,   // 79: parley.conversation.TurnEnded.stop_reason:type_name -> parley.conversation.StopReason
-	18,  // 80: parley.conversation.TurnEnded.usage:type_name -> parley.conversation.Usage
-	23,  // 81: parley.conversation.TurnEnded.error:type_name -> parley.conversation.TurnError
-	50,  // 82: parley.conversation.Updated.patch:type_name -> parley.conversation.Patch
-	18,  // 83: parley.conversation.Updated.usage:type_name -> parley.conversation.Usage
-	10,  // 84: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
-	51,  // 85: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
-	73,  // 86: parley.conversation.Command.create:type_name -> parley.conversation.Create
-	74,  // 87: parley.conversation.Command.send:type_name -> parley.conversation.Send
-	75,  // 88: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
-	77,  // 89: parley.conversation.Command.update:type_name -> parley.conversation.Update
-	78,  // 90: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
-	79,  // 91: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
-	80,  // 92: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
-	76,  // 93: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
-	81,  // 94: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
-	54,  // 95: parley.conversation.Command.progress:type_name -> parley.conversation.Progress
-	57,  // 96: parley.conversation.Command.resolve:type_name -> parley.conversation.Resolve
-	62,  // 97: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
-	64,  // 98: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
-	65,  // 99: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
-	66,  // 100: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
-	67,  // 101: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
-	68,  // 102: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
-	69,  // 103: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
-	70,  // 104: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
-	71,  // 105: parley.conversation.Command.due:type_name -> parley.conversation.Due
-	72,  // 106: parley.conversation.Command.hold:type_name -> parley.conversation.Hold
-	61,  // 107: parley.conversation.Command.answer:type_name -> parley.conversation.Answer
-	53,  // 108: parley.conversation.Command.opening:type_name -> parley.conversation.Opening
-	73,  // 109: parley.conversation.Opening.create:type_name -> parley.conversation.Create
-	7,   // 110: parley.conversation.Opening.files:type_name -> parley.conversation.File
-	97,  // 111: parley.conversation.Opening.agent:type_name -> parley.agent.Agent
-	25,  // 112: parley.conversation.Progress.use:type_name -> parley.conversation.ToolUse
-	26,  // 113: parley.conversation.Progress.results:type_name -> parley.conversation.ToolResults
-	55,  // 114: parley.conversation.Progress.reserve:type_name -> parley.conversation.Reserve
-	56,  // 115: parley.conversation.Progress.doubt:type_name -> parley.conversation.Doubt
-	21,  // 116: parley.conversation.Progress.tool_calls:type_name -> parley.conversation.ToolCall
-	12,  // 117: parley.conversation.Doubt.calls:type_name -> parley.conversation.OpenCall
-	97,  // 118: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
-	58,  // 119: parley.conversation.Resolve.approval:type_name -> parley.conversation.ToolApproval
-	59,  // 120: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
-	60,  // 121: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
-	21,  // 122: parley.conversation.Answer.outputs:type_name -> parley.conversation.ToolCall
-	97,  // 123: parley.conversation.Answer.agent:type_name -> parley.agent.Agent
-	14,  // 124: parley.conversation.Answer.options:type_name -> parley.conversation.TurnOptions
-	97,  // 125: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
-	19,  // 126: parley.conversation.Target.message:type_name -> parley.conversation.Message
-	63,  // 127: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
-	19,  // 128: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
-	97,  // 129: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
-	63,  // 130: parley.conversation.Edit.target:type_name -> parley.conversation.Target
-	97,  // 131: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
-	63,  // 132: parley.conversation.Rate.target:type_name -> parley.conversation.Target
-	97,  // 133: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
-	7,   // 134: parley.conversation.AddFile.file:type_name -> parley.conversation.File
-	97,  // 135: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
-	18,  // 136: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
-	97,  // 137: parley.conversation.Hold.agent:type_name -> parley.agent.Agent
-	97,  // 138: parley.conversation.Create.agent:type_name -> parley.agent.Agent
-	10,  // 139: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
-	97,  // 140: parley.conversation.Send.agent:type_name -> parley.agent.Agent
-	19,  // 141: parley.conversation.Send.earlier:type_name -> parley.conversation.Message
-	25,  // 142: parley.conversation.Send.given:type_name -> parley.conversation.ToolUse
-	14,  // 143: parley.conversation.Send.options:type_name -> parley.conversation.TurnOptions
-	97,  // 144: parley.conversation.Update.agent:type_name -> parley.agent.Agent
-	50,  // 145: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
-	2,   // 146: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
-	18,  // 147: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
-	23,  // 148: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
-	21,  // 149: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
-	27,  // 150: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
-	87,  // 151: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
-	88,  // 152: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
-	89,  // 153: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
-	5,   // 154: parley.conversation.Reply.state:type_name -> parley.conversation.State
-	90,  // 155: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
-	91,  // 156: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
-	83,  // 157: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
-	84,  // 158: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
-	85,  // 159: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
-	86,  // 160: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
-	12,  // 161: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
-	20,  // 162: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
-	7,   // 163: parley.conversation.FileReply.file:type_name -> parley.conversation.File
-	19,  // 164: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
-	19,  // 165: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
-	19,  // 166: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
-	2,   // 167: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
-	18,  // 168: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
-	23,  // 169: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
-	10,  // 170: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
-	17,  // 171: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
-	5,   // 172: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
-	98,  // 173: parley.conversation.Refused.code:type_name -> parley.failure.Code
-	99,  // 174: parley.conversation.Refused.params:type_name -> parley.failure.Param
-	19,  // 175: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
-	24,  // 176: parley.conversation.Change.events:type_name -> parley.conversation.Event
-	94,  // 177: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
-	95,  // 178: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
-	19,  // 179: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
-	100, // 180: parley.conversation.public_type:extendee -> google.protobuf.FieldOptions
-	181, // [181:181] is the sub-list for method output_type
-	181, // [181:181] is the sub-list for method input_type
-	181, // [181:181] is the sub-list for extension type_name
-	180, // [180:181] is the sub-list for extension extendee
-	0,   // [0:180] is the sub-list for field type_name
+	13,  // 3: parley.conversation.State.lease:type_name -> parley.conversation.Lease
+	19,  // 4: parley.conversation.State.pending:type_name -> parley.conversation.PendingAction
+	11,  // 5: parley.conversation.State.outcomes:type_name -> parley.conversation.Outcome
+	13,  // 6: parley.conversation.State.paused:type_name -> parley.conversation.Lease
+	9,   // 7: parley.conversation.State.files:type_name -> parley.conversation.File
+	8,   // 8: parley.conversation.State.closed:type_name -> parley.conversation.ClosedAction
+	21,  // 9: parley.conversation.State.last_answer:type_name -> parley.conversation.Message
+	7,   // 10: parley.conversation.State.pushes:type_name -> parley.conversation.Push
+	6,   // 11: parley.conversation.State.queue:type_name -> parley.conversation.Queued
+	21,  // 12: parley.conversation.Queued.message:type_name -> parley.conversation.Message
+	21,  // 13: parley.conversation.Queued.earlier:type_name -> parley.conversation.Message
+	27,  // 14: parley.conversation.Queued.given:type_name -> parley.conversation.ToolUse
+	16,  // 15: parley.conversation.Queued.options:type_name -> parley.conversation.TurnOptions
+	109, // 16: parley.conversation.Push.delivery:type_name -> parley.delivery.Delivery
+	3,   // 17: parley.conversation.Lease.mode:type_name -> parley.conversation.Mode
+	21,  // 18: parley.conversation.Lease.user_message:type_name -> parley.conversation.Message
+	20,  // 19: parley.conversation.Lease.usage:type_name -> parley.conversation.Usage
+	14,  // 20: parley.conversation.Lease.calls:type_name -> parley.conversation.OpenCall
+	21,  // 21: parley.conversation.Lease.answer:type_name -> parley.conversation.Message
+	21,  // 22: parley.conversation.Lease.replaces:type_name -> parley.conversation.Message
+	4,   // 23: parley.conversation.OpenCall.need:type_name -> parley.conversation.Need
+	27,  // 24: parley.conversation.Step.use:type_name -> parley.conversation.ToolUse
+	28,  // 25: parley.conversation.Step.results:type_name -> parley.conversation.ToolResults
+	29,  // 26: parley.conversation.Step.partial:type_name -> parley.conversation.Partial
+	16,  // 27: parley.conversation.Step.options:type_name -> parley.conversation.TurnOptions
+	110, // 28: parley.conversation.TurnOptions.tools:type_name -> parley.agent.Tool
+	17,  // 29: parley.conversation.TurnOptions.tool_choice:type_name -> parley.conversation.ToolChoice
+	18,  // 30: parley.conversation.TurnOptions.format:type_name -> parley.conversation.OutputFormat
+	1,   // 31: parley.conversation.Message.role:type_name -> parley.conversation.Role
+	2,   // 32: parley.conversation.Message.stop_reason:type_name -> parley.conversation.StopReason
+	23,  // 33: parley.conversation.Message.tool_calls:type_name -> parley.conversation.ToolCall
+	20,  // 34: parley.conversation.Message.usage:type_name -> parley.conversation.Usage
+	10,  // 35: parley.conversation.Message.files:type_name -> parley.conversation.FileRef
+	22,  // 36: parley.conversation.Message.feedback:type_name -> parley.conversation.Feedback
+	19,  // 37: parley.conversation.Message.pending:type_name -> parley.conversation.PendingAction
+	3,   // 38: parley.conversation.Run.mode:type_name -> parley.conversation.Mode
+	2,   // 39: parley.conversation.Run.stop_reason:type_name -> parley.conversation.StopReason
+	20,  // 40: parley.conversation.Run.usage:type_name -> parley.conversation.Usage
+	25,  // 41: parley.conversation.Run.error:type_name -> parley.conversation.TurnError
+	50,  // 42: parley.conversation.Event.created:type_name -> parley.conversation.Created
+	51,  // 43: parley.conversation.Event.user_message:type_name -> parley.conversation.UserMessage
+	52,  // 44: parley.conversation.Event.turn_started:type_name -> parley.conversation.TurnStarted
+	53,  // 45: parley.conversation.Event.agent_message:type_name -> parley.conversation.AgentMessage
+	54,  // 46: parley.conversation.Event.turn_ended:type_name -> parley.conversation.TurnEnded
+	55,  // 47: parley.conversation.Event.turn_recovered:type_name -> parley.conversation.TurnRecovered
+	56,  // 48: parley.conversation.Event.cancel_requested:type_name -> parley.conversation.CancelRequested
+	57,  // 49: parley.conversation.Event.updated:type_name -> parley.conversation.Updated
+	27,  // 50: parley.conversation.Event.tool_use:type_name -> parley.conversation.ToolUse
+	28,  // 51: parley.conversation.Event.tool_results:type_name -> parley.conversation.ToolResults
+	30,  // 52: parley.conversation.Event.reserved:type_name -> parley.conversation.Reserved
+	31,  // 53: parley.conversation.Event.session_usage:type_name -> parley.conversation.SessionUsage
+	32,  // 54: parley.conversation.Event.budget_reached:type_name -> parley.conversation.BudgetReached
+	33,  // 55: parley.conversation.Event.action_requested:type_name -> parley.conversation.ActionRequested
+	34,  // 56: parley.conversation.Event.turn_paused:type_name -> parley.conversation.TurnPaused
+	35,  // 57: parley.conversation.Event.action_closed:type_name -> parley.conversation.ActionClosed
+	36,  // 58: parley.conversation.Event.turn_resumed:type_name -> parley.conversation.TurnResumed
+	37,  // 59: parley.conversation.Event.truncated:type_name -> parley.conversation.Truncated
+	38,  // 60: parley.conversation.Event.message_changed:type_name -> parley.conversation.MessageChanged
+	47,  // 61: parley.conversation.Event.file_added:type_name -> parley.conversation.FileAdded
+	48,  // 62: parley.conversation.Event.files_removed:type_name -> parley.conversation.FilesRemoved
+	49,  // 63: parley.conversation.Event.tool_remembered:type_name -> parley.conversation.ToolRemembered
+	29,  // 64: parley.conversation.Event.partial:type_name -> parley.conversation.Partial
+	39,  // 65: parley.conversation.Event.held:type_name -> parley.conversation.Held
+	46,  // 66: parley.conversation.Event.imported:type_name -> parley.conversation.Imported
+	16,  // 67: parley.conversation.Event.turn_options:type_name -> parley.conversation.TurnOptions
+	40,  // 68: parley.conversation.Event.push_set:type_name -> parley.conversation.PushSet
+	41,  // 69: parley.conversation.Event.push_removed:type_name -> parley.conversation.PushRemoved
+	42,  // 70: parley.conversation.Event.push_due:type_name -> parley.conversation.PushDue
+	43,  // 71: parley.conversation.Event.push_over:type_name -> parley.conversation.PushOver
+	44,  // 72: parley.conversation.Event.message_queued:type_name -> parley.conversation.MessageQueued
+	45,  // 73: parley.conversation.Event.message_dequeued:type_name -> parley.conversation.MessageDequeued
+	106, // 74: parley.conversation.Event.listed:type_name -> parley.conversation.Listed
+	23,  // 75: parley.conversation.ToolUse.calls:type_name -> parley.conversation.ToolCall
+	20,  // 76: parley.conversation.ToolUse.usage:type_name -> parley.conversation.Usage
+	14,  // 77: parley.conversation.ToolUse.open:type_name -> parley.conversation.OpenCall
+	23,  // 78: parley.conversation.ToolResults.results:type_name -> parley.conversation.ToolCall
+	20,  // 79: parley.conversation.Partial.usage:type_name -> parley.conversation.Usage
+	20,  // 80: parley.conversation.SessionUsage.usage:type_name -> parley.conversation.Usage
+	12,  // 81: parley.conversation.BudgetReached.budget:type_name -> parley.conversation.Budget
+	19,  // 82: parley.conversation.ActionRequested.action:type_name -> parley.conversation.PendingAction
+	21,  // 83: parley.conversation.TurnPaused.answer:type_name -> parley.conversation.Message
+	23,  // 84: parley.conversation.ActionClosed.result:type_name -> parley.conversation.ToolCall
+	13,  // 85: parley.conversation.TurnResumed.lease:type_name -> parley.conversation.Lease
+	21,  // 86: parley.conversation.MessageChanged.message:type_name -> parley.conversation.Message
+	7,   // 87: parley.conversation.PushSet.push:type_name -> parley.conversation.Push
+	109, // 88: parley.conversation.PushDue.delivery:type_name -> parley.delivery.Delivery
+	6,   // 89: parley.conversation.MessageQueued.queued:type_name -> parley.conversation.Queued
+	21,  // 90: parley.conversation.Imported.messages:type_name -> parley.conversation.Message
+	9,   // 91: parley.conversation.FileAdded.file:type_name -> parley.conversation.File
+	5,   // 92: parley.conversation.Created.state:type_name -> parley.conversation.State
+	21,  // 93: parley.conversation.UserMessage.message:type_name -> parley.conversation.Message
+	13,  // 94: parley.conversation.TurnStarted.lease:type_name -> parley.conversation.Lease
+	21,  // 95: parley.conversation.AgentMessage.message:type_name -> parley.conversation.Message
+	2,   // 96: parley.conversation.TurnEnded.stop_reason:type_name -> parley.conversation.StopReason
+	20,  // 97: parley.conversation.TurnEnded.usage:type_name -> parley.conversation.Usage
+	25,  // 98: parley.conversation.TurnEnded.error:type_name -> parley.conversation.TurnError
+	58,  // 99: parley.conversation.Updated.patch:type_name -> parley.conversation.Patch
+	20,  // 100: parley.conversation.Updated.usage:type_name -> parley.conversation.Usage
+	12,  // 101: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
+	59,  // 102: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
+	81,  // 103: parley.conversation.Command.create:type_name -> parley.conversation.Create
+	82,  // 104: parley.conversation.Command.send:type_name -> parley.conversation.Send
+	86,  // 105: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
+	88,  // 106: parley.conversation.Command.update:type_name -> parley.conversation.Update
+	89,  // 107: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
+	90,  // 108: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
+	91,  // 109: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
+	87,  // 110: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
+	92,  // 111: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
+	62,  // 112: parley.conversation.Command.progress:type_name -> parley.conversation.Progress
+	65,  // 113: parley.conversation.Command.resolve:type_name -> parley.conversation.Resolve
+	70,  // 114: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
+	72,  // 115: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
+	73,  // 116: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
+	74,  // 117: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
+	75,  // 118: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
+	76,  // 119: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
+	77,  // 120: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
+	78,  // 121: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
+	79,  // 122: parley.conversation.Command.due:type_name -> parley.conversation.Due
+	80,  // 123: parley.conversation.Command.hold:type_name -> parley.conversation.Hold
+	69,  // 124: parley.conversation.Command.answer:type_name -> parley.conversation.Answer
+	83,  // 125: parley.conversation.Command.set_push:type_name -> parley.conversation.SetPush
+	84,  // 126: parley.conversation.Command.remove_push:type_name -> parley.conversation.RemovePush
+	85,  // 127: parley.conversation.Command.pushed:type_name -> parley.conversation.Pushed
+	61,  // 128: parley.conversation.Command.opening:type_name -> parley.conversation.Opening
+	81,  // 129: parley.conversation.Opening.create:type_name -> parley.conversation.Create
+	9,   // 130: parley.conversation.Opening.files:type_name -> parley.conversation.File
+	111, // 131: parley.conversation.Opening.agent:type_name -> parley.agent.Agent
+	27,  // 132: parley.conversation.Progress.use:type_name -> parley.conversation.ToolUse
+	28,  // 133: parley.conversation.Progress.results:type_name -> parley.conversation.ToolResults
+	63,  // 134: parley.conversation.Progress.reserve:type_name -> parley.conversation.Reserve
+	64,  // 135: parley.conversation.Progress.doubt:type_name -> parley.conversation.Doubt
+	23,  // 136: parley.conversation.Progress.tool_calls:type_name -> parley.conversation.ToolCall
+	14,  // 137: parley.conversation.Doubt.calls:type_name -> parley.conversation.OpenCall
+	111, // 138: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
+	66,  // 139: parley.conversation.Resolve.approval:type_name -> parley.conversation.ToolApproval
+	67,  // 140: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
+	68,  // 141: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
+	7,   // 142: parley.conversation.Resolve.push:type_name -> parley.conversation.Push
+	23,  // 143: parley.conversation.Answer.outputs:type_name -> parley.conversation.ToolCall
+	111, // 144: parley.conversation.Answer.agent:type_name -> parley.agent.Agent
+	16,  // 145: parley.conversation.Answer.options:type_name -> parley.conversation.TurnOptions
+	111, // 146: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
+	21,  // 147: parley.conversation.Target.message:type_name -> parley.conversation.Message
+	71,  // 148: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
+	21,  // 149: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
+	111, // 150: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
+	71,  // 151: parley.conversation.Edit.target:type_name -> parley.conversation.Target
+	111, // 152: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
+	71,  // 153: parley.conversation.Rate.target:type_name -> parley.conversation.Target
+	111, // 154: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
+	9,   // 155: parley.conversation.AddFile.file:type_name -> parley.conversation.File
+	111, // 156: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
+	20,  // 157: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
+	111, // 158: parley.conversation.Hold.agent:type_name -> parley.agent.Agent
+	111, // 159: parley.conversation.Create.agent:type_name -> parley.agent.Agent
+	12,  // 160: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
+	111, // 161: parley.conversation.Send.agent:type_name -> parley.agent.Agent
+	21,  // 162: parley.conversation.Send.earlier:type_name -> parley.conversation.Message
+	27,  // 163: parley.conversation.Send.given:type_name -> parley.conversation.ToolUse
+	16,  // 164: parley.conversation.Send.options:type_name -> parley.conversation.TurnOptions
+	7,   // 165: parley.conversation.Send.push:type_name -> parley.conversation.Push
+	7,   // 166: parley.conversation.SetPush.push:type_name -> parley.conversation.Push
+	112, // 167: parley.conversation.Pushed.report:type_name -> parley.delivery.Report
+	111, // 168: parley.conversation.Update.agent:type_name -> parley.agent.Agent
+	58,  // 169: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
+	2,   // 170: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
+	20,  // 171: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
+	25,  // 172: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
+	23,  // 173: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
+	29,  // 174: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
+	98,  // 175: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
+	99,  // 176: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
+	100, // 177: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
+	5,   // 178: parley.conversation.Reply.state:type_name -> parley.conversation.State
+	101, // 179: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
+	102, // 180: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
+	94,  // 181: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
+	95,  // 182: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
+	96,  // 183: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
+	97,  // 184: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
+	14,  // 185: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
+	22,  // 186: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
+	9,   // 187: parley.conversation.FileReply.file:type_name -> parley.conversation.File
+	21,  // 188: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
+	21,  // 189: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
+	21,  // 190: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
+	2,   // 191: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
+	20,  // 192: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
+	25,  // 193: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
+	12,  // 194: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
+	19,  // 195: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
+	5,   // 196: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
+	113, // 197: parley.conversation.Refused.code:type_name -> parley.failure.Code
+	114, // 198: parley.conversation.Refused.params:type_name -> parley.failure.Param
+	21,  // 199: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
+	26,  // 200: parley.conversation.Change.events:type_name -> parley.conversation.Event
+	107, // 201: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
+	108, // 202: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
+	105, // 203: parley.conversation.Change.rows:type_name -> parley.conversation.ListRow
+	105, // 204: parley.conversation.Listed.rows:type_name -> parley.conversation.ListRow
+	21,  // 205: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
+	115, // 206: parley.conversation.public_type:extendee -> google.protobuf.FieldOptions
+	207, // [207:207] is the sub-list for method output_type
+	207, // [207:207] is the sub-list for method input_type
+	207, // [207:207] is the sub-list for extension type_name
+	206, // [206:207] is the sub-list for extension extendee
+	0,   // [0:206] is the sub-list for field type_name
 }
 
 func init() { file_conversationpb_conversation_proto_init() }
@@ -9325,15 +10656,15 @@ func file_conversationpb_conversation_proto_init() {
 	if File_conversationpb_conversation_proto != nil {
 		return
 	}
-	file_conversationpb_conversation_proto_msgTypes[8].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[10].OneofWrappers = []any{
 		(*Step_Use)(nil),
 		(*Step_Results)(nil),
 		(*Step_Partial)(nil),
 		(*Step_Options)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[9].OneofWrappers = []any{}
 	file_conversationpb_conversation_proto_msgTypes[11].OneofWrappers = []any{}
-	file_conversationpb_conversation_proto_msgTypes[19].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[13].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[21].OneofWrappers = []any{
 		(*Event_Created)(nil),
 		(*Event_UserMessage)(nil),
 		(*Event_TurnStarted)(nil),
@@ -9360,9 +10691,16 @@ func file_conversationpb_conversation_proto_init() {
 		(*Event_Held)(nil),
 		(*Event_Imported)(nil),
 		(*Event_TurnOptions)(nil),
+		(*Event_PushSet)(nil),
+		(*Event_PushRemoved)(nil),
+		(*Event_PushDue)(nil),
+		(*Event_PushOver)(nil),
+		(*Event_MessageQueued)(nil),
+		(*Event_MessageDequeued)(nil),
+		(*Event_Listed)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[45].OneofWrappers = []any{}
-	file_conversationpb_conversation_proto_msgTypes[47].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[53].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[55].OneofWrappers = []any{
 		(*Command_Create)(nil),
 		(*Command_Send)(nil),
 		(*Command_Cancel)(nil),
@@ -9385,20 +10723,23 @@ func file_conversationpb_conversation_proto_init() {
 		(*Command_Due)(nil),
 		(*Command_Hold)(nil),
 		(*Command_Answer)(nil),
+		(*Command_SetPush)(nil),
+		(*Command_RemovePush)(nil),
+		(*Command_Pushed)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[49].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[57].OneofWrappers = []any{
 		(*Progress_Use)(nil),
 		(*Progress_Results)(nil),
 		(*Progress_Reserve)(nil),
 		(*Progress_Doubt)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[52].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[60].OneofWrappers = []any{
 		(*Resolve_Approval)(nil),
 		(*Resolve_Answers)(nil),
 		(*Resolve_Client)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[74].OneofWrappers = []any{}
-	file_conversationpb_conversation_proto_msgTypes[77].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[85].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[88].OneofWrappers = []any{
 		(*Reply_Accepted)(nil),
 		(*Reply_Turn)(nil),
 		(*Reply_Cancelled)(nil),
@@ -9416,7 +10757,7 @@ func file_conversationpb_conversation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_conversationpb_conversation_proto_rawDesc), len(file_conversationpb_conversation_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   91,
+			NumMessages:   104,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

@@ -196,6 +196,9 @@ type SessionsQuery struct {
 	Status        string                 `protobuf:"bytes,6,opt,name=status,proto3" json:"status,omitempty"`                  // a value of State.RuntimeStatus; empty = any
 	After         *SessionCursor         `protobuf:"bytes,7,opt,name=after,proto3" json:"after,omitempty"`                    // behind this row; absent = from the newest on
 	Limit         int64                  `protobuf:"varint,8,opt,name=limit,proto3" json:"limit,omitempty"`
+	ByUser        bool                   `protobuf:"varint,9,opt,name=by_user,json=byUser,proto3" json:"by_user,omitempty"` // only those of for_user, of what the caller may see
+	ForUser       string                 `protobuf:"bytes,10,opt,name=for_user,json=forUser,proto3" json:"for_user,omitempty"`
+	Title         string                 `protobuf:"bytes,11,opt,name=title,proto3" json:"title,omitempty"` // only those whose title contains it, whatever the case; empty = any
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -286,6 +289,27 @@ func (x *SessionsQuery) GetLimit() int64 {
 	return 0
 }
 
+func (x *SessionsQuery) GetByUser() bool {
+	if x != nil {
+		return x.ByUser
+	}
+	return false
+}
+
+func (x *SessionsQuery) GetForUser() string {
+	if x != nil {
+		return x.ForUser
+	}
+	return ""
+}
+
+func (x *SessionsQuery) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
 // SessionCursor names a row of the list: rows that are made while somebody pages never move another one.
 type SessionCursor struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -339,6 +363,179 @@ func (x *SessionCursor) GetId() string {
 	return ""
 }
 
+// SessionCountsQuery counts sessions of a project by status, without the idle ones.
+type SessionCountsQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TenantId      string                 `protobuf:"bytes,1,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	ProjectId     string                 `protobuf:"bytes,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	Anybody       bool                   `protobuf:"varint,3,opt,name=anybody,proto3" json:"anybody,omitempty"` // of whomever; else those of user_id
+	UserId        string                 `protobuf:"bytes,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SessionCountsQuery) Reset() {
+	*x = SessionCountsQuery{}
+	mi := &file_conversationpb_query_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SessionCountsQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SessionCountsQuery) ProtoMessage() {}
+
+func (x *SessionCountsQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_query_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SessionCountsQuery.ProtoReflect.Descriptor instead.
+func (*SessionCountsQuery) Descriptor() ([]byte, []int) {
+	return file_conversationpb_query_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SessionCountsQuery) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+func (x *SessionCountsQuery) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *SessionCountsQuery) GetAnybody() bool {
+	if x != nil {
+		return x.Anybody
+	}
+	return false
+}
+
+func (x *SessionCountsQuery) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+type SessionCountsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Counts        []*SessionCount        `protobuf:"bytes,1,rep,name=counts,proto3" json:"counts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SessionCountsReply) Reset() {
+	*x = SessionCountsReply{}
+	mi := &file_conversationpb_query_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SessionCountsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SessionCountsReply) ProtoMessage() {}
+
+func (x *SessionCountsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_query_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SessionCountsReply.ProtoReflect.Descriptor instead.
+func (*SessionCountsReply) Descriptor() ([]byte, []int) {
+	return file_conversationpb_query_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *SessionCountsReply) GetCounts() []*SessionCount {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+type SessionCount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        string                 `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	Count         int64                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"` // there are more, or may be: the count is bounded
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SessionCount) Reset() {
+	*x = SessionCount{}
+	mi := &file_conversationpb_query_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SessionCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SessionCount) ProtoMessage() {}
+
+func (x *SessionCount) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_query_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SessionCount.ProtoReflect.Descriptor instead.
+func (*SessionCount) Descriptor() ([]byte, []int) {
+	return file_conversationpb_query_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SessionCount) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *SessionCount) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *SessionCount) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
 type SessionsReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sessions      []*State               `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
@@ -349,7 +546,7 @@ type SessionsReply struct {
 
 func (x *SessionsReply) Reset() {
 	*x = SessionsReply{}
-	mi := &file_conversationpb_query_proto_msgTypes[4]
+	mi := &file_conversationpb_query_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -361,7 +558,7 @@ func (x *SessionsReply) String() string {
 func (*SessionsReply) ProtoMessage() {}
 
 func (x *SessionsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_query_proto_msgTypes[4]
+	mi := &file_conversationpb_query_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -374,7 +571,7 @@ func (x *SessionsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionsReply.ProtoReflect.Descriptor instead.
 func (*SessionsReply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_query_proto_rawDescGZIP(), []int{4}
+	return file_conversationpb_query_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SessionsReply) GetSessions() []*State {
@@ -387,6 +584,127 @@ func (x *SessionsReply) GetSessions() []*State {
 func (x *SessionsReply) GetNext() *SessionCursor {
 	if x != nil {
 		return x.Next
+	}
+	return nil
+}
+
+// OverviewQuery selects what the overview of a project says of its sessions, whosever they are.
+type OverviewQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TenantId      string                 `protobuf:"bytes,1,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	ProjectId     string                 `protobuf:"bytes,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	From          int64                  `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"` // Unix ms, of creation, inclusive
+	To            int64                  `protobuf:"varint,4,opt,name=to,proto3" json:"to,omitempty"`     // Unix ms, exclusive
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OverviewQuery) Reset() {
+	*x = OverviewQuery{}
+	mi := &file_conversationpb_query_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OverviewQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OverviewQuery) ProtoMessage() {}
+
+func (x *OverviewQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_query_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OverviewQuery.ProtoReflect.Descriptor instead.
+func (*OverviewQuery) Descriptor() ([]byte, []int) {
+	return file_conversationpb_query_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *OverviewQuery) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+func (x *OverviewQuery) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *OverviewQuery) GetFrom() int64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *OverviewQuery) GetTo() int64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+type OverviewReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sessions      []*State               `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`                                                                     // the newest, newest created first
+	Days          map[int64]int64        `protobuf:"bytes,2,rep,name=days,proto3" json:"days,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // sessions by the UTC day of their creation, days since 1970
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OverviewReply) Reset() {
+	*x = OverviewReply{}
+	mi := &file_conversationpb_query_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OverviewReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OverviewReply) ProtoMessage() {}
+
+func (x *OverviewReply) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_query_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OverviewReply.ProtoReflect.Descriptor instead.
+func (*OverviewReply) Descriptor() ([]byte, []int) {
+	return file_conversationpb_query_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *OverviewReply) GetSessions() []*State {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+func (x *OverviewReply) GetDays() map[int64]int64 {
+	if x != nil {
+		return x.Days
 	}
 	return nil
 }
@@ -410,7 +728,7 @@ const file_conversationpb_query_proto_rawDesc = "" +
 	"\x06offset\x18\t \x01(\x03R\x06offset\"l\n" +
 	"\x12ConversationsReply\x12@\n" +
 	"\rconversations\x18\x01 \x03(\v2\x1a.parley.conversation.StateR\rconversations\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\x03R\x05total\"\x81\x02\n" +
+	"\x05total\x18\x02 \x01(\x03R\x05total\"\xcb\x02\n" +
 	"\rSessionsQuery\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -420,14 +738,42 @@ const file_conversationpb_query_proto_rawDesc = "" +
 	"\bagent_id\x18\x05 \x01(\tR\aagentId\x12\x16\n" +
 	"\x06status\x18\x06 \x01(\tR\x06status\x128\n" +
 	"\x05after\x18\a \x01(\v2\".parley.conversation.SessionCursorR\x05after\x12\x14\n" +
-	"\x05limit\x18\b \x01(\x03R\x05limit\">\n" +
+	"\x05limit\x18\b \x01(\x03R\x05limit\x12\x17\n" +
+	"\aby_user\x18\t \x01(\bR\x06byUser\x12\x19\n" +
+	"\bfor_user\x18\n" +
+	" \x01(\tR\aforUser\x12\x14\n" +
+	"\x05title\x18\v \x01(\tR\x05title\">\n" +
 	"\rSessionCursor\x12\x1d\n" +
 	"\n" +
 	"created_at\x18\x01 \x01(\x03R\tcreatedAt\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\x7f\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\x83\x01\n" +
+	"\x12SessionCountsQuery\x12\x1b\n" +
+	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
+	"\n" +
+	"project_id\x18\x02 \x01(\tR\tprojectId\x12\x18\n" +
+	"\aanybody\x18\x03 \x01(\bR\aanybody\x12\x17\n" +
+	"\auser_id\x18\x04 \x01(\tR\x06userId\"O\n" +
+	"\x12SessionCountsReply\x129\n" +
+	"\x06counts\x18\x01 \x03(\v2!.parley.conversation.SessionCountR\x06counts\"P\n" +
+	"\fSessionCount\x12\x16\n" +
+	"\x06status\x18\x01 \x01(\tR\x06status\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\x7f\n" +
 	"\rSessionsReply\x126\n" +
 	"\bsessions\x18\x01 \x03(\v2\x1a.parley.conversation.StateR\bsessions\x126\n" +
-	"\x04next\x18\x02 \x01(\v2\".parley.conversation.SessionCursorR\x04nextB\x1dZ\x1bparley/proto/conversationpbb\x06proto3"
+	"\x04next\x18\x02 \x01(\v2\".parley.conversation.SessionCursorR\x04next\"o\n" +
+	"\rOverviewQuery\x12\x1b\n" +
+	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
+	"\n" +
+	"project_id\x18\x02 \x01(\tR\tprojectId\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\x03R\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\x03R\x02to\"\xc2\x01\n" +
+	"\rOverviewReply\x126\n" +
+	"\bsessions\x18\x01 \x03(\v2\x1a.parley.conversation.StateR\bsessions\x12@\n" +
+	"\x04days\x18\x02 \x03(\v2,.parley.conversation.OverviewReply.DaysEntryR\x04days\x1a7\n" +
+	"\tDaysEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\x03R\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\x1dZ\x1bparley/proto/conversationpbb\x06proto3"
 
 var (
 	file_conversationpb_query_proto_rawDescOnce sync.Once
@@ -441,25 +787,34 @@ func file_conversationpb_query_proto_rawDescGZIP() []byte {
 	return file_conversationpb_query_proto_rawDescData
 }
 
-var file_conversationpb_query_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_conversationpb_query_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_conversationpb_query_proto_goTypes = []any{
 	(*ConversationsQuery)(nil), // 0: parley.conversation.ConversationsQuery
 	(*ConversationsReply)(nil), // 1: parley.conversation.ConversationsReply
 	(*SessionsQuery)(nil),      // 2: parley.conversation.SessionsQuery
 	(*SessionCursor)(nil),      // 3: parley.conversation.SessionCursor
-	(*SessionsReply)(nil),      // 4: parley.conversation.SessionsReply
-	(*State)(nil),              // 5: parley.conversation.State
+	(*SessionCountsQuery)(nil), // 4: parley.conversation.SessionCountsQuery
+	(*SessionCountsReply)(nil), // 5: parley.conversation.SessionCountsReply
+	(*SessionCount)(nil),       // 6: parley.conversation.SessionCount
+	(*SessionsReply)(nil),      // 7: parley.conversation.SessionsReply
+	(*OverviewQuery)(nil),      // 8: parley.conversation.OverviewQuery
+	(*OverviewReply)(nil),      // 9: parley.conversation.OverviewReply
+	nil,                        // 10: parley.conversation.OverviewReply.DaysEntry
+	(*State)(nil),              // 11: parley.conversation.State
 }
 var file_conversationpb_query_proto_depIdxs = []int32{
-	5, // 0: parley.conversation.ConversationsReply.conversations:type_name -> parley.conversation.State
-	3, // 1: parley.conversation.SessionsQuery.after:type_name -> parley.conversation.SessionCursor
-	5, // 2: parley.conversation.SessionsReply.sessions:type_name -> parley.conversation.State
-	3, // 3: parley.conversation.SessionsReply.next:type_name -> parley.conversation.SessionCursor
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	11, // 0: parley.conversation.ConversationsReply.conversations:type_name -> parley.conversation.State
+	3,  // 1: parley.conversation.SessionsQuery.after:type_name -> parley.conversation.SessionCursor
+	6,  // 2: parley.conversation.SessionCountsReply.counts:type_name -> parley.conversation.SessionCount
+	11, // 3: parley.conversation.SessionsReply.sessions:type_name -> parley.conversation.State
+	3,  // 4: parley.conversation.SessionsReply.next:type_name -> parley.conversation.SessionCursor
+	11, // 5: parley.conversation.OverviewReply.sessions:type_name -> parley.conversation.State
+	10, // 6: parley.conversation.OverviewReply.days:type_name -> parley.conversation.OverviewReply.DaysEntry
+	7,  // [7:7] is the sub-list for method output_type
+	7,  // [7:7] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_conversationpb_query_proto_init() }
@@ -474,7 +829,7 @@ func file_conversationpb_query_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_conversationpb_query_proto_rawDesc), len(file_conversationpb_query_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -58,3 +58,12 @@ func (r StopReason) WireName() string {
 
 // IsSession says that the conversation is a session to those who may see it. Those of tasks are not.
 func (x *State) IsSession() bool { return x != nil && x.GetSource() != SourceTask }
+
+// ListRow is what lists show of the session.
+func (x *State) ListRow() *ListRow {
+	return &ListRow{
+		Id: x.GetId(), UserId: x.GetUserId(), AgentId: x.GetAgentId(), Title: x.GetTitle(), Status: x.RuntimeStatus(),
+		StopReason: x.GetStopReason().WireName(), SpentNanoUsd: x.GetSpentNanoUsd(), SpentUnknown: x.GetSpentUnknown(),
+		Waiting: uint32(len(x.GetPending())), CreatedAt: x.GetCreatedAt(), UpdatedAt: x.GetUpdatedAt(), LastSeq: x.GetLastSeq(),
+	}
+}

@@ -24,6 +24,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Fault is what a failed attempt says of its target beyond that attempt.
+type Fault int32
+
+const (
+	Fault_NONE            Fault = 0
+	Fault_REDIRECTED      Fault = 1 // it answered with a redirect, which is not followed
+	Fault_BLOCKED         Fault = 2 // it leads to an address that is not allowed
+	Fault_TARGET_DISABLED Fault = 3 // nothing is sent there any more
+)
+
+// Enum value maps for Fault.
+var (
+	Fault_name = map[int32]string{
+		0: "NONE",
+		1: "REDIRECTED",
+		2: "BLOCKED",
+		3: "TARGET_DISABLED",
+	}
+	Fault_value = map[string]int32{
+		"NONE":            0,
+		"REDIRECTED":      1,
+		"BLOCKED":         2,
+		"TARGET_DISABLED": 3,
+	}
+)
+
+func (x Fault) Enum() *Fault {
+	p := new(Fault)
+	*p = x
+	return p
+}
+
+func (x Fault) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Fault) Descriptor() protoreflect.EnumDescriptor {
+	return file_deliverypb_delivery_proto_enumTypes[0].Descriptor()
+}
+
+func (Fault) Type() protoreflect.EnumType {
+	return &file_deliverypb_delivery_proto_enumTypes[0]
+}
+
+func (x Fault) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Fault.Descriptor instead.
+func (Fault) EnumDescriptor() ([]byte, []int) {
+	return file_deliverypb_delivery_proto_rawDescGZIP(), []int{0}
+}
+
 // Delivery is a message that is not delivered yet.
 type Delivery struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -111,6 +164,10 @@ type Report struct {
 	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`                              // why it failed, safe to show
 	RetryAfter    int64                  `protobuf:"varint,6,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"` // milliseconds that the target asked to be left alone; 0 = it did not
 	Unsent        bool                   `protobuf:"varint,7,opt,name=unsent,proto3" json:"unsent,omitempty"`                           // the attempt was not made, for want of room
+	Status        int32                  `protobuf:"varint,8,opt,name=status,proto3" json:"status,omitempty"`                           // that the target answered with; 0 = it did not answer
+	Took          int64                  `protobuf:"varint,9,opt,name=took,proto3" json:"took,omitempty"`                               // milliseconds
+	Fault         Fault                  `protobuf:"varint,10,opt,name=fault,proto3,enum=parley.delivery.Fault" json:"fault,omitempty"`
+	Head          string                 `protobuf:"bytes,11,opt,name=head,proto3" json:"head,omitempty"` // of the target's answer, for people; may be empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -192,6 +249,34 @@ func (x *Report) GetUnsent() bool {
 		return x.Unsent
 	}
 	return false
+}
+
+func (x *Report) GetStatus() int32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *Report) GetTook() int64 {
+	if x != nil {
+		return x.Took
+	}
+	return 0
+}
+
+func (x *Report) GetFault() Fault {
+	if x != nil {
+		return x.Fault
+	}
+	return Fault_NONE
+}
+
+func (x *Report) GetHead() string {
+	if x != nil {
+		return x.Head
+	}
+	return ""
 }
 
 // Due is the event that stores a delivery: a new one, or one whose attempts have gone on.
@@ -318,7 +403,7 @@ const file_deliverypb_delivery_proto_rawDesc = "" +
 	"\x05event\x18\x02 \x01(\tR\x05event\x12\x0e\n" +
 	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x18\n" +
 	"\aattempt\x18\x04 \x01(\rR\aattempt\x12\x17\n" +
-	"\anext_at\x18\x05 \x01(\x03R\x06nextAt\"\xad\x01\n" +
+	"\anext_at\x18\x05 \x01(\x03R\x06nextAt\"\x9b\x02\n" +
 	"\x06Report\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x0e\n" +
@@ -327,14 +412,25 @@ const file_deliverypb_delivery_proto_rawDesc = "" +
 	"\x05error\x18\x05 \x01(\tR\x05error\x12\x1f\n" +
 	"\vretry_after\x18\x06 \x01(\x03R\n" +
 	"retryAfter\x12\x16\n" +
-	"\x06unsent\x18\a \x01(\bR\x06unsent\"R\n" +
+	"\x06unsent\x18\a \x01(\bR\x06unsent\x12\x16\n" +
+	"\x06status\x18\b \x01(\x05R\x06status\x12\x12\n" +
+	"\x04took\x18\t \x01(\x03R\x04took\x12,\n" +
+	"\x05fault\x18\n" +
+	" \x01(\x0e2\x16.parley.delivery.FaultR\x05fault\x12\x12\n" +
+	"\x04head\x18\v \x01(\tR\x04head\"R\n" +
 	"\x03Due\x125\n" +
 	"\bdelivery\x18\x01 \x01(\v2\x19.parley.delivery.DeliveryR\bdelivery\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\"J\n" +
 	"\x04Over\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1c\n" +
 	"\tdelivered\x18\x02 \x01(\bR\tdelivered\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05errorB\x19Z\x17parley/proto/deliverypbb\x06proto3"
+	"\x05error\x18\x03 \x01(\tR\x05error*C\n" +
+	"\x05Fault\x12\b\n" +
+	"\x04NONE\x10\x00\x12\x0e\n" +
+	"\n" +
+	"REDIRECTED\x10\x01\x12\v\n" +
+	"\aBLOCKED\x10\x02\x12\x13\n" +
+	"\x0fTARGET_DISABLED\x10\x03B\x19Z\x17parley/proto/deliverypbb\x06proto3"
 
 var (
 	file_deliverypb_delivery_proto_rawDescOnce sync.Once
@@ -348,20 +444,23 @@ func file_deliverypb_delivery_proto_rawDescGZIP() []byte {
 	return file_deliverypb_delivery_proto_rawDescData
 }
 
+var file_deliverypb_delivery_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_deliverypb_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_deliverypb_delivery_proto_goTypes = []any{
-	(*Delivery)(nil), // 0: parley.delivery.Delivery
-	(*Report)(nil),   // 1: parley.delivery.Report
-	(*Due)(nil),      // 2: parley.delivery.Due
-	(*Over)(nil),     // 3: parley.delivery.Over
+	(Fault)(0),       // 0: parley.delivery.Fault
+	(*Delivery)(nil), // 1: parley.delivery.Delivery
+	(*Report)(nil),   // 2: parley.delivery.Report
+	(*Due)(nil),      // 3: parley.delivery.Due
+	(*Over)(nil),     // 4: parley.delivery.Over
 }
 var file_deliverypb_delivery_proto_depIdxs = []int32{
-	0, // 0: parley.delivery.Due.delivery:type_name -> parley.delivery.Delivery
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	0, // 0: parley.delivery.Report.fault:type_name -> parley.delivery.Fault
+	1, // 1: parley.delivery.Due.delivery:type_name -> parley.delivery.Delivery
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_deliverypb_delivery_proto_init() }
@@ -374,13 +473,14 @@ func file_deliverypb_delivery_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deliverypb_delivery_proto_rawDesc), len(file_deliverypb_delivery_proto_rawDesc)),
-			NumEnums:      0,
+			NumEnums:      1,
 			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_deliverypb_delivery_proto_goTypes,
 		DependencyIndexes: file_deliverypb_delivery_proto_depIdxs,
+		EnumInfos:         file_deliverypb_delivery_proto_enumTypes,
 		MessageInfos:      file_deliverypb_delivery_proto_msgTypes,
 	}.Build()
 	File_deliverypb_delivery_proto = out.File

@@ -85,6 +85,11 @@ const (
 	Code_CONFLICT                  Code = 65 // somebody else changed it, or has it
 	Code_SECRETS_UNAVAILABLE       Code = 66 // nothing to encrypt secrets with is configured
 	Code_VERSION_NOT_FOUND         Code = 67
+	// Refusals of webhooks (document 1, "Errors").
+	Code_LIMIT_REACHED             Code = 68 // the tenant has as many endpoints as it may
+	Code_ENDPOINT_DISABLED         Code = 69
+	Code_DELIVERY_PENDING          Code = 70
+	Code_AUTHORIZATION_UNAVAILABLE Code = 71 // the permission engine could not decide
 )
 
 // Enum value maps for Code.
@@ -146,6 +151,10 @@ var (
 		65: "CONFLICT",
 		66: "SECRETS_UNAVAILABLE",
 		67: "VERSION_NOT_FOUND",
+		68: "LIMIT_REACHED",
+		69: "ENDPOINT_DISABLED",
+		70: "DELIVERY_PENDING",
+		71: "AUTHORIZATION_UNAVAILABLE",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":           0,
@@ -204,6 +213,10 @@ var (
 		"CONFLICT":                   65,
 		"SECRETS_UNAVAILABLE":        66,
 		"VERSION_NOT_FOUND":          67,
+		"LIMIT_REACHED":              68,
+		"ENDPOINT_DISABLED":          69,
+		"DELIVERY_PENDING":           70,
+		"AUTHORIZATION_UNAVAILABLE":  71,
 	}
 )
 
@@ -334,7 +347,8 @@ const file_failurepb_failure_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x04text\x18\x02 \x01(\tH\x00R\x04text\x12\x18\n" +
 	"\x06number\x18\x03 \x01(\x12H\x00R\x06numberB\a\n" +
-	"\x05value*\xc5\t\n" +
+	"\x05value*\xa4\n" +
+	"\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tNOT_FOUND\x10\x01\x12\x0e\n" +
@@ -394,7 +408,11 @@ const file_failurepb_failure_proto_rawDesc = "" +
 	"\x0fMODEL_NOT_FOUND\x10@\x12\f\n" +
 	"\bCONFLICT\x10A\x12\x17\n" +
 	"\x13SECRETS_UNAVAILABLE\x10B\x12\x15\n" +
-	"\x11VERSION_NOT_FOUND\x10CB\x18Z\x16parley/proto/failurepbb\x06proto3"
+	"\x11VERSION_NOT_FOUND\x10C\x12\x11\n" +
+	"\rLIMIT_REACHED\x10D\x12\x15\n" +
+	"\x11ENDPOINT_DISABLED\x10E\x12\x14\n" +
+	"\x10DELIVERY_PENDING\x10F\x12\x1d\n" +
+	"\x19AUTHORIZATION_UNAVAILABLE\x10GB\x18Z\x16parley/proto/failurepbb\x06proto3"
 
 var (
 	file_failurepb_failure_proto_rawDescOnce sync.Once

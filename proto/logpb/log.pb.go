@@ -515,6 +515,7 @@ type Append struct {
 	DeleteEntity  bool                   `protobuf:"varint,10,opt,name=delete_entity,json=deleteEntity,proto3" json:"delete_entity,omitempty"` // remove head, events and items; listings and counts are still applied
 	Blobs         []*BlobChange          `protobuf:"bytes,11,rep,name=blobs,proto3" json:"blobs,omitempty"`                                    // committed or removed with this append
 	Sums          []*Sum                 `protobuf:"bytes,12,rep,name=sums,proto3" json:"sums,omitempty"`
+	Unkept        uint32                 `protobuf:"varint,13,opt,name=unkept,proto3" json:"unkept,omitempty"` // events that are counted like those of events, and not kept: seq rises by them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -631,6 +632,13 @@ func (x *Append) GetSums() []*Sum {
 		return x.Sums
 	}
 	return nil
+}
+
+func (x *Append) GetUnkept() uint32 {
+	if x != nil {
+		return x.Unkept
+	}
+	return 0
 }
 
 // Item is a row that belongs to the entity and goes with it. Items of a table are ordered by key bytes.
@@ -1284,7 +1292,7 @@ const file_logpb_log_proto_rawDesc = "" +
 	"\x05owner\x18\x05 \x01(\tR\x05owner\x12\x10\n" +
 	"\x03due\x18\x06 \x01(\x03R\x03due\x12\x16\n" +
 	"\x06pieces\x18\a \x01(\fR\x06pieces\x12\x14\n" +
-	"\x05short\x18\b \x01(\rR\x05short\"\x91\x03\n" +
+	"\x05short\x18\b \x01(\rR\x05short\"\xa9\x03\n" +
 	"\x06Append\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06create\x18\x02 \x01(\bR\x06create\x12!\n" +
@@ -1298,7 +1306,8 @@ const file_logpb_log_proto_rawDesc = "" +
 	"\rdelete_entity\x18\n" +
 	" \x01(\bR\fdeleteEntity\x12,\n" +
 	"\x05blobs\x18\v \x03(\v2\x16.parley.log.BlobChangeR\x05blobs\x12#\n" +
-	"\x04sums\x18\f \x03(\v2\x0f.parley.log.SumR\x04sums\"\\\n" +
+	"\x04sums\x18\f \x03(\v2\x0f.parley.log.SumR\x04sums\x12\x16\n" +
+	"\x06unkept\x18\r \x01(\rR\x06unkept\"\\\n" +
 	"\x04Item\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +

@@ -130,7 +130,7 @@ func (x ChangeMembers_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeMembers_Change.Descriptor instead.
 func (ChangeMembers_Change) EnumDescriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{37, 0}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{44, 0}
 }
 
 // Hello opens every connection between nodes: who is there, and which formats it speaks. A node refuses another
@@ -1756,6 +1756,440 @@ func (x *SumsRow) GetValues() []int64 {
 	return nil
 }
 
+// UsageQuery adds up a project's rows of usage (machine.UsageSum), over all shards or those that are given, which the asked node must
+// own. Nodes know it from feature.Console on.
+type UsageQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shards        []uint32               `protobuf:"varint,1,rep,packed,name=shards,proto3" json:"shards,omitempty"`
+	TenantId      string                 `protobuf:"bytes,2,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	ProjectId     string                 `protobuf:"bytes,3,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	From          int64                  `protobuf:"varint,4,opt,name=from,proto3" json:"from,omitempty"`         // Unix ms; from the hour that contains it on
+	To            int64                  `protobuf:"varint,5,opt,name=to,proto3" json:"to,omitempty"`             // the hours before the one that contains it; 0 = open
+	By            uint32                 `protobuf:"varint,6,opt,name=by,proto3" json:"by,omitempty"`             // a machine.UsagePart
+	Interval      uint32                 `protobuf:"varint,7,opt,name=interval,proto3" json:"interval,omitempty"` // a machine.UsageInterval
+	Only          uint32                 `protobuf:"varint,8,opt,name=only,proto3" json:"only,omitempty"`         // a machine.UsagePart, 0 = none: only rows with value there
+	Value         string                 `protobuf:"bytes,9,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsageQuery) Reset() {
+	*x = UsageQuery{}
+	mi := &file_nodepb_node_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsageQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsageQuery) ProtoMessage() {}
+
+func (x *UsageQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsageQuery.ProtoReflect.Descriptor instead.
+func (*UsageQuery) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *UsageQuery) GetShards() []uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+func (x *UsageQuery) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+func (x *UsageQuery) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *UsageQuery) GetFrom() int64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *UsageQuery) GetTo() int64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *UsageQuery) GetBy() uint32 {
+	if x != nil {
+		return x.By
+	}
+	return 0
+}
+
+func (x *UsageQuery) GetInterval() uint32 {
+	if x != nil {
+		return x.Interval
+	}
+	return 0
+}
+
+func (x *UsageQuery) GetOnly() uint32 {
+	if x != nil {
+		return x.Only
+	}
+	return 0
+}
+
+func (x *UsageQuery) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+type UsageReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          []*UsageRow            `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`       // by part
+	Periods       []*UsageRow            `protobuf:"bytes,2,rep,name=periods,proto3" json:"periods,omitempty"` // by start, oldest first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsageReply) Reset() {
+	*x = UsageReply{}
+	mi := &file_nodepb_node_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsageReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsageReply) ProtoMessage() {}
+
+func (x *UsageReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsageReply.ProtoReflect.Descriptor instead.
+func (*UsageReply) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *UsageReply) GetRows() []*UsageRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *UsageReply) GetPeriods() []*UsageRow {
+	if x != nil {
+		return x.Periods
+	}
+	return nil
+}
+
+// UsageRow is machine.UsageNumbers of one part or period.
+type UsageRow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Part          string                 `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`    // as in the member of a row: machine.ListPart
+	Start         int64                  `protobuf:"varint,2,opt,name=start,proto3" json:"start,omitempty"` // of the period, Unix ms
+	Values        []int64                `protobuf:"zigzag64,3,rep,packed,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsageRow) Reset() {
+	*x = UsageRow{}
+	mi := &file_nodepb_node_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsageRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsageRow) ProtoMessage() {}
+
+func (x *UsageRow) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsageRow.ProtoReflect.Descriptor instead.
+func (*UsageRow) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *UsageRow) GetPart() string {
+	if x != nil {
+		return x.Part
+	}
+	return ""
+}
+
+func (x *UsageRow) GetStart() int64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *UsageRow) GetValues() []int64 {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+// SpreadQuery counts the rows of a list from a score up to another one (exclusive) by score: those from n*unit up to (n+1)*unit
+// together. Nodes know it from feature.Console on.
+type SpreadQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shards        []uint32               `protobuf:"varint,1,rep,packed,name=shards,proto3" json:"shards,omitempty"`
+	List          string                 `protobuf:"bytes,2,opt,name=list,proto3" json:"list,omitempty"`
+	From          int64                  `protobuf:"zigzag64,3,opt,name=from,proto3" json:"from,omitempty"`
+	To            int64                  `protobuf:"zigzag64,4,opt,name=to,proto3" json:"to,omitempty"`
+	Unit          int64                  `protobuf:"zigzag64,5,opt,name=unit,proto3" json:"unit,omitempty"` // above 0
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpreadQuery) Reset() {
+	*x = SpreadQuery{}
+	mi := &file_nodepb_node_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpreadQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpreadQuery) ProtoMessage() {}
+
+func (x *SpreadQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpreadQuery.ProtoReflect.Descriptor instead.
+func (*SpreadQuery) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *SpreadQuery) GetShards() []uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+func (x *SpreadQuery) GetList() string {
+	if x != nil {
+		return x.List
+	}
+	return ""
+}
+
+func (x *SpreadQuery) GetFrom() int64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *SpreadQuery) GetTo() int64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *SpreadQuery) GetUnit() int64 {
+	if x != nil {
+		return x.Unit
+	}
+	return 0
+}
+
+type SpreadReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Counts        map[int64]int64        `protobuf:"bytes,1,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"zigzag64,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpreadReply) Reset() {
+	*x = SpreadReply{}
+	mi := &file_nodepb_node_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpreadReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpreadReply) ProtoMessage() {}
+
+func (x *SpreadReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpreadReply.ProtoReflect.Descriptor instead.
+func (*SpreadReply) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *SpreadReply) GetCounts() map[int64]int64 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+// TokensQuery adds up the tokens of a conversation's runs, the running one aside.
+type TokensQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TokensQuery) Reset() {
+	*x = TokensQuery{}
+	mi := &file_nodepb_node_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TokensQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TokensQuery) ProtoMessage() {}
+
+func (x *TokensQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TokensQuery.ProtoReflect.Descriptor instead.
+func (*TokensQuery) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *TokensQuery) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type TokensReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tokens        int64                  `protobuf:"varint,1,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TokensReply) Reset() {
+	*x = TokensReply{}
+	mi := &file_nodepb_node_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TokensReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TokensReply) ProtoMessage() {}
+
+func (x *TokensReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TokensReply.ProtoReflect.Descriptor instead.
+func (*TokensReply) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *TokensReply) GetTokens() int64 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
 // StepsQuery reads the journalled steps of a run.
 type StepsQuery struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1767,7 +2201,7 @@ type StepsQuery struct {
 
 func (x *StepsQuery) Reset() {
 	*x = StepsQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[22]
+	mi := &file_nodepb_node_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1779,7 +2213,7 @@ func (x *StepsQuery) String() string {
 func (*StepsQuery) ProtoMessage() {}
 
 func (x *StepsQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[22]
+	mi := &file_nodepb_node_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1792,7 +2226,7 @@ func (x *StepsQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsQuery.ProtoReflect.Descriptor instead.
 func (*StepsQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{22}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *StepsQuery) GetId() string {
@@ -1818,7 +2252,7 @@ type StepsReply struct {
 
 func (x *StepsReply) Reset() {
 	*x = StepsReply{}
-	mi := &file_nodepb_node_proto_msgTypes[23]
+	mi := &file_nodepb_node_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1830,7 +2264,7 @@ func (x *StepsReply) String() string {
 func (*StepsReply) ProtoMessage() {}
 
 func (x *StepsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[23]
+	mi := &file_nodepb_node_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1843,7 +2277,7 @@ func (x *StepsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsReply.ProtoReflect.Descriptor instead.
 func (*StepsReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{23}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *StepsReply) GetSteps() []*conversationpb.Step {
@@ -1864,7 +2298,7 @@ type MessageQuery struct {
 
 func (x *MessageQuery) Reset() {
 	*x = MessageQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[24]
+	mi := &file_nodepb_node_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1876,7 +2310,7 @@ func (x *MessageQuery) String() string {
 func (*MessageQuery) ProtoMessage() {}
 
 func (x *MessageQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[24]
+	mi := &file_nodepb_node_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1889,7 +2323,7 @@ func (x *MessageQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessageQuery.ProtoReflect.Descriptor instead.
 func (*MessageQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{24}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *MessageQuery) GetId() string {
@@ -1917,7 +2351,7 @@ type MessageReply struct {
 
 func (x *MessageReply) Reset() {
 	*x = MessageReply{}
-	mi := &file_nodepb_node_proto_msgTypes[25]
+	mi := &file_nodepb_node_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1929,7 +2363,7 @@ func (x *MessageReply) String() string {
 func (*MessageReply) ProtoMessage() {}
 
 func (x *MessageReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[25]
+	mi := &file_nodepb_node_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1942,7 +2376,7 @@ func (x *MessageReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessageReply.ProtoReflect.Descriptor instead.
 func (*MessageReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{25}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *MessageReply) GetState() *conversationpb.State {
@@ -1978,7 +2412,7 @@ type PutChunk struct {
 
 func (x *PutChunk) Reset() {
 	*x = PutChunk{}
-	mi := &file_nodepb_node_proto_msgTypes[26]
+	mi := &file_nodepb_node_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1990,7 +2424,7 @@ func (x *PutChunk) String() string {
 func (*PutChunk) ProtoMessage() {}
 
 func (x *PutChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[26]
+	mi := &file_nodepb_node_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2003,7 +2437,7 @@ func (x *PutChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutChunk.ProtoReflect.Descriptor instead.
 func (*PutChunk) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{26}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PutChunk) GetId() string {
@@ -2040,7 +2474,7 @@ type CommitBlob struct {
 
 func (x *CommitBlob) Reset() {
 	*x = CommitBlob{}
-	mi := &file_nodepb_node_proto_msgTypes[27]
+	mi := &file_nodepb_node_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2052,7 +2486,7 @@ func (x *CommitBlob) String() string {
 func (*CommitBlob) ProtoMessage() {}
 
 func (x *CommitBlob) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[27]
+	mi := &file_nodepb_node_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2065,7 +2499,7 @@ func (x *CommitBlob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitBlob.ProtoReflect.Descriptor instead.
 func (*CommitBlob) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{27}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CommitBlob) GetId() string {
@@ -2112,7 +2546,7 @@ type DeleteBlob struct {
 
 func (x *DeleteBlob) Reset() {
 	*x = DeleteBlob{}
-	mi := &file_nodepb_node_proto_msgTypes[28]
+	mi := &file_nodepb_node_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2124,7 +2558,7 @@ func (x *DeleteBlob) String() string {
 func (*DeleteBlob) ProtoMessage() {}
 
 func (x *DeleteBlob) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[28]
+	mi := &file_nodepb_node_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2137,7 +2571,7 @@ func (x *DeleteBlob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteBlob.ProtoReflect.Descriptor instead.
 func (*DeleteBlob) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{28}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeleteBlob) GetId() string {
@@ -2156,7 +2590,7 @@ type BlobQuery struct {
 
 func (x *BlobQuery) Reset() {
 	*x = BlobQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[29]
+	mi := &file_nodepb_node_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2168,7 +2602,7 @@ func (x *BlobQuery) String() string {
 func (*BlobQuery) ProtoMessage() {}
 
 func (x *BlobQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[29]
+	mi := &file_nodepb_node_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2181,7 +2615,7 @@ func (x *BlobQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobQuery.ProtoReflect.Descriptor instead.
 func (*BlobQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{29}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *BlobQuery) GetId() string {
@@ -2204,7 +2638,7 @@ type BlobReply struct {
 
 func (x *BlobReply) Reset() {
 	*x = BlobReply{}
-	mi := &file_nodepb_node_proto_msgTypes[30]
+	mi := &file_nodepb_node_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2216,7 +2650,7 @@ func (x *BlobReply) String() string {
 func (*BlobReply) ProtoMessage() {}
 
 func (x *BlobReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[30]
+	mi := &file_nodepb_node_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2229,7 +2663,7 @@ func (x *BlobReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobReply.ProtoReflect.Descriptor instead.
 func (*BlobReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{30}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *BlobReply) GetFound() bool {
@@ -2277,7 +2711,7 @@ type ChunkQuery struct {
 
 func (x *ChunkQuery) Reset() {
 	*x = ChunkQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[31]
+	mi := &file_nodepb_node_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2289,7 +2723,7 @@ func (x *ChunkQuery) String() string {
 func (*ChunkQuery) ProtoMessage() {}
 
 func (x *ChunkQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[31]
+	mi := &file_nodepb_node_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2302,7 +2736,7 @@ func (x *ChunkQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChunkQuery.ProtoReflect.Descriptor instead.
 func (*ChunkQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{31}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ChunkQuery) GetId() string {
@@ -2328,7 +2762,7 @@ type ChunkReply struct {
 
 func (x *ChunkReply) Reset() {
 	*x = ChunkReply{}
-	mi := &file_nodepb_node_proto_msgTypes[32]
+	mi := &file_nodepb_node_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2340,7 +2774,7 @@ func (x *ChunkReply) String() string {
 func (*ChunkReply) ProtoMessage() {}
 
 func (x *ChunkReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[32]
+	mi := &file_nodepb_node_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2353,7 +2787,7 @@ func (x *ChunkReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChunkReply.ProtoReflect.Descriptor instead.
 func (*ChunkReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{32}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ChunkReply) GetData() []byte {
@@ -2375,7 +2809,7 @@ type TaskQuery struct {
 
 func (x *TaskQuery) Reset() {
 	*x = TaskQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[33]
+	mi := &file_nodepb_node_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2387,7 +2821,7 @@ func (x *TaskQuery) String() string {
 func (*TaskQuery) ProtoMessage() {}
 
 func (x *TaskQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[33]
+	mi := &file_nodepb_node_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2400,7 +2834,7 @@ func (x *TaskQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskQuery.ProtoReflect.Descriptor instead.
 func (*TaskQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{33}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *TaskQuery) GetId() string {
@@ -2435,7 +2869,7 @@ type TaskReply struct {
 
 func (x *TaskReply) Reset() {
 	*x = TaskReply{}
-	mi := &file_nodepb_node_proto_msgTypes[34]
+	mi := &file_nodepb_node_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2447,7 +2881,7 @@ func (x *TaskReply) String() string {
 func (*TaskReply) ProtoMessage() {}
 
 func (x *TaskReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[34]
+	mi := &file_nodepb_node_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2460,7 +2894,7 @@ func (x *TaskReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskReply.ProtoReflect.Descriptor instead.
 func (*TaskReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{34}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *TaskReply) GetTask() *taskpb.State {
@@ -2494,7 +2928,7 @@ type RunQuery struct {
 
 func (x *RunQuery) Reset() {
 	*x = RunQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[35]
+	mi := &file_nodepb_node_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2506,7 +2940,7 @@ func (x *RunQuery) String() string {
 func (*RunQuery) ProtoMessage() {}
 
 func (x *RunQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[35]
+	mi := &file_nodepb_node_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2519,7 +2953,7 @@ func (x *RunQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunQuery.ProtoReflect.Descriptor instead.
 func (*RunQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{35}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RunQuery) GetId() string {
@@ -2539,7 +2973,7 @@ type RunReply struct {
 
 func (x *RunReply) Reset() {
 	*x = RunReply{}
-	mi := &file_nodepb_node_proto_msgTypes[36]
+	mi := &file_nodepb_node_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2551,7 +2985,7 @@ func (x *RunReply) String() string {
 func (*RunReply) ProtoMessage() {}
 
 func (x *RunReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[36]
+	mi := &file_nodepb_node_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2564,7 +2998,7 @@ func (x *RunReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunReply.ProtoReflect.Descriptor instead.
 func (*RunReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{36}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RunReply) GetRun() *runpb.State {
@@ -2596,7 +3030,7 @@ type ChangeMembers struct {
 
 func (x *ChangeMembers) Reset() {
 	*x = ChangeMembers{}
-	mi := &file_nodepb_node_proto_msgTypes[37]
+	mi := &file_nodepb_node_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2608,7 +3042,7 @@ func (x *ChangeMembers) String() string {
 func (*ChangeMembers) ProtoMessage() {}
 
 func (x *ChangeMembers) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[37]
+	mi := &file_nodepb_node_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2621,7 +3055,7 @@ func (x *ChangeMembers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeMembers.ProtoReflect.Descriptor instead.
 func (*ChangeMembers) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{37}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ChangeMembers) GetShard() uint32 {
@@ -2670,7 +3104,7 @@ type TransferLeader struct {
 
 func (x *TransferLeader) Reset() {
 	*x = TransferLeader{}
-	mi := &file_nodepb_node_proto_msgTypes[38]
+	mi := &file_nodepb_node_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2682,7 +3116,7 @@ func (x *TransferLeader) String() string {
 func (*TransferLeader) ProtoMessage() {}
 
 func (x *TransferLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[38]
+	mi := &file_nodepb_node_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2695,7 +3129,7 @@ func (x *TransferLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferLeader.ProtoReflect.Descriptor instead.
 func (*TransferLeader) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{38}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *TransferLeader) GetShard() uint32 {
@@ -2723,7 +3157,7 @@ type DropReplica struct {
 
 func (x *DropReplica) Reset() {
 	*x = DropReplica{}
-	mi := &file_nodepb_node_proto_msgTypes[39]
+	mi := &file_nodepb_node_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2735,7 +3169,7 @@ func (x *DropReplica) String() string {
 func (*DropReplica) ProtoMessage() {}
 
 func (x *DropReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[39]
+	mi := &file_nodepb_node_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2748,7 +3182,7 @@ func (x *DropReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropReplica.ProtoReflect.Descriptor instead.
 func (*DropReplica) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{39}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DropReplica) GetShard() uint32 {
@@ -2776,7 +3210,7 @@ type SetNodeState struct {
 
 func (x *SetNodeState) Reset() {
 	*x = SetNodeState{}
-	mi := &file_nodepb_node_proto_msgTypes[40]
+	mi := &file_nodepb_node_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2788,7 +3222,7 @@ func (x *SetNodeState) String() string {
 func (*SetNodeState) ProtoMessage() {}
 
 func (x *SetNodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[40]
+	mi := &file_nodepb_node_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2801,7 +3235,7 @@ func (x *SetNodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeState.ProtoReflect.Descriptor instead.
 func (*SetNodeState) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{40}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SetNodeState) GetName() string {
@@ -2826,7 +3260,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_nodepb_node_proto_msgTypes[41]
+	mi := &file_nodepb_node_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2838,7 +3272,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[41]
+	mi := &file_nodepb_node_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2851,7 +3285,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{41}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{48}
 }
 
 // The directory. Put goes to the node that leads its shard; a reply with conflict set says that nothing was written.
@@ -2869,7 +3303,7 @@ type PutRecord struct {
 
 func (x *PutRecord) Reset() {
 	*x = PutRecord{}
-	mi := &file_nodepb_node_proto_msgTypes[42]
+	mi := &file_nodepb_node_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2881,7 +3315,7 @@ func (x *PutRecord) String() string {
 func (*PutRecord) ProtoMessage() {}
 
 func (x *PutRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[42]
+	mi := &file_nodepb_node_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2894,7 +3328,7 @@ func (x *PutRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRecord.ProtoReflect.Descriptor instead.
 func (*PutRecord) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{42}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PutRecord) GetCollection() string {
@@ -2950,7 +3384,7 @@ type PutRecordReply struct {
 
 func (x *PutRecordReply) Reset() {
 	*x = PutRecordReply{}
-	mi := &file_nodepb_node_proto_msgTypes[43]
+	mi := &file_nodepb_node_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2962,7 +3396,7 @@ func (x *PutRecordReply) String() string {
 func (*PutRecordReply) ProtoMessage() {}
 
 func (x *PutRecordReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[43]
+	mi := &file_nodepb_node_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2975,7 +3409,7 @@ func (x *PutRecordReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRecordReply.ProtoReflect.Descriptor instead.
 func (*PutRecordReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{43}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PutRecordReply) GetVersion() uint64 {
@@ -3009,7 +3443,7 @@ type FeatureLevel struct {
 
 func (x *FeatureLevel) Reset() {
 	*x = FeatureLevel{}
-	mi := &file_nodepb_node_proto_msgTypes[44]
+	mi := &file_nodepb_node_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3021,7 +3455,7 @@ func (x *FeatureLevel) String() string {
 func (*FeatureLevel) ProtoMessage() {}
 
 func (x *FeatureLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[44]
+	mi := &file_nodepb_node_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3034,7 +3468,7 @@ func (x *FeatureLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeatureLevel.ProtoReflect.Descriptor instead.
 func (*FeatureLevel) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{44}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *FeatureLevel) GetLevel() uint32 {
@@ -3055,7 +3489,7 @@ type RecordQuery struct {
 
 func (x *RecordQuery) Reset() {
 	*x = RecordQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[45]
+	mi := &file_nodepb_node_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3067,7 +3501,7 @@ func (x *RecordQuery) String() string {
 func (*RecordQuery) ProtoMessage() {}
 
 func (x *RecordQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[45]
+	mi := &file_nodepb_node_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3080,7 +3514,7 @@ func (x *RecordQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordQuery.ProtoReflect.Descriptor instead.
 func (*RecordQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{45}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RecordQuery) GetCollection() string {
@@ -3108,7 +3542,7 @@ type RecordReply struct {
 
 func (x *RecordReply) Reset() {
 	*x = RecordReply{}
-	mi := &file_nodepb_node_proto_msgTypes[46]
+	mi := &file_nodepb_node_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3120,7 +3554,7 @@ func (x *RecordReply) String() string {
 func (*RecordReply) ProtoMessage() {}
 
 func (x *RecordReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[46]
+	mi := &file_nodepb_node_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3133,7 +3567,7 @@ func (x *RecordReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordReply.ProtoReflect.Descriptor instead.
 func (*RecordReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{46}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RecordReply) GetFound() bool {
@@ -3167,7 +3601,7 @@ type AwaitRecords struct {
 
 func (x *AwaitRecords) Reset() {
 	*x = AwaitRecords{}
-	mi := &file_nodepb_node_proto_msgTypes[47]
+	mi := &file_nodepb_node_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3179,7 +3613,7 @@ func (x *AwaitRecords) String() string {
 func (*AwaitRecords) ProtoMessage() {}
 
 func (x *AwaitRecords) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[47]
+	mi := &file_nodepb_node_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3192,7 +3626,7 @@ func (x *AwaitRecords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRecords.ProtoReflect.Descriptor instead.
 func (*AwaitRecords) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{47}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AwaitRecords) GetVersion() uint64 {
@@ -3211,7 +3645,7 @@ type VersionQuery struct {
 
 func (x *VersionQuery) Reset() {
 	*x = VersionQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[48]
+	mi := &file_nodepb_node_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3223,7 +3657,7 @@ func (x *VersionQuery) String() string {
 func (*VersionQuery) ProtoMessage() {}
 
 func (x *VersionQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[48]
+	mi := &file_nodepb_node_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3236,7 +3670,7 @@ func (x *VersionQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionQuery.ProtoReflect.Descriptor instead.
 func (*VersionQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{48}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{55}
 }
 
 type VersionReply struct {
@@ -3248,7 +3682,7 @@ type VersionReply struct {
 
 func (x *VersionReply) Reset() {
 	*x = VersionReply{}
-	mi := &file_nodepb_node_proto_msgTypes[49]
+	mi := &file_nodepb_node_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3260,7 +3694,7 @@ func (x *VersionReply) String() string {
 func (*VersionReply) ProtoMessage() {}
 
 func (x *VersionReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[49]
+	mi := &file_nodepb_node_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3273,7 +3707,7 @@ func (x *VersionReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionReply.ProtoReflect.Descriptor instead.
 func (*VersionReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{49}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *VersionReply) GetVersion() uint64 {
@@ -3295,7 +3729,7 @@ type AddSums struct {
 
 func (x *AddSums) Reset() {
 	*x = AddSums{}
-	mi := &file_nodepb_node_proto_msgTypes[50]
+	mi := &file_nodepb_node_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3307,7 +3741,7 @@ func (x *AddSums) String() string {
 func (*AddSums) ProtoMessage() {}
 
 func (x *AddSums) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[50]
+	mi := &file_nodepb_node_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3320,7 +3754,7 @@ func (x *AddSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddSums.ProtoReflect.Descriptor instead.
 func (*AddSums) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{50}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *AddSums) GetShard() uint32 {
@@ -3477,7 +3911,42 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\x04rows\x18\x01 \x03(\v2\x14.parley.node.SumsRowR\x04rows\"9\n" +
 	"\aSumsRow\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x16\n" +
-	"\x06values\x18\x02 \x03(\x12R\x06values\"3\n" +
+	"\x06values\x18\x02 \x03(\x12R\x06values\"\xda\x01\n" +
+	"\n" +
+	"UsageQuery\x12\x16\n" +
+	"\x06shards\x18\x01 \x03(\rR\x06shards\x12\x1b\n" +
+	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
+	"\n" +
+	"project_id\x18\x03 \x01(\tR\tprojectId\x12\x12\n" +
+	"\x04from\x18\x04 \x01(\x03R\x04from\x12\x0e\n" +
+	"\x02to\x18\x05 \x01(\x03R\x02to\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\rR\x02by\x12\x1a\n" +
+	"\binterval\x18\a \x01(\rR\binterval\x12\x12\n" +
+	"\x04only\x18\b \x01(\rR\x04only\x12\x14\n" +
+	"\x05value\x18\t \x01(\tR\x05value\"h\n" +
+	"\n" +
+	"UsageReply\x12)\n" +
+	"\x04rows\x18\x01 \x03(\v2\x15.parley.node.UsageRowR\x04rows\x12/\n" +
+	"\aperiods\x18\x02 \x03(\v2\x15.parley.node.UsageRowR\aperiods\"L\n" +
+	"\bUsageRow\x12\x12\n" +
+	"\x04part\x18\x01 \x01(\tR\x04part\x12\x14\n" +
+	"\x05start\x18\x02 \x01(\x03R\x05start\x12\x16\n" +
+	"\x06values\x18\x03 \x03(\x12R\x06values\"q\n" +
+	"\vSpreadQuery\x12\x16\n" +
+	"\x06shards\x18\x01 \x03(\rR\x06shards\x12\x12\n" +
+	"\x04list\x18\x02 \x01(\tR\x04list\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\x12R\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\x12R\x02to\x12\x12\n" +
+	"\x04unit\x18\x05 \x01(\x12R\x04unit\"\x86\x01\n" +
+	"\vSpreadReply\x12<\n" +
+	"\x06counts\x18\x01 \x03(\v2$.parley.node.SpreadReply.CountsEntryR\x06counts\x1a9\n" +
+	"\vCountsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\x12R\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x1d\n" +
+	"\vTokensQuery\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"%\n" +
+	"\vTokensReply\x12\x16\n" +
+	"\x06tokens\x18\x01 \x01(\x03R\x06tokens\"3\n" +
 	"\n" +
 	"StepsQuery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x15\n" +
@@ -3609,7 +4078,7 @@ func file_nodepb_node_proto_rawDescGZIP() []byte {
 }
 
 var file_nodepb_node_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_nodepb_node_proto_goTypes = []any{
 	(Kind)(0),                         // 0: parley.node.Kind
 	(ChangeMembers_Change)(0),         // 1: parley.node.ChangeMembers.Change
@@ -3635,84 +4104,95 @@ var file_nodepb_node_proto_goTypes = []any{
 	(*SumsQuery)(nil),                 // 21: parley.node.SumsQuery
 	(*SumsReply)(nil),                 // 22: parley.node.SumsReply
 	(*SumsRow)(nil),                   // 23: parley.node.SumsRow
-	(*StepsQuery)(nil),                // 24: parley.node.StepsQuery
-	(*StepsReply)(nil),                // 25: parley.node.StepsReply
-	(*MessageQuery)(nil),              // 26: parley.node.MessageQuery
-	(*MessageReply)(nil),              // 27: parley.node.MessageReply
-	(*PutChunk)(nil),                  // 28: parley.node.PutChunk
-	(*CommitBlob)(nil),                // 29: parley.node.CommitBlob
-	(*DeleteBlob)(nil),                // 30: parley.node.DeleteBlob
-	(*BlobQuery)(nil),                 // 31: parley.node.BlobQuery
-	(*BlobReply)(nil),                 // 32: parley.node.BlobReply
-	(*ChunkQuery)(nil),                // 33: parley.node.ChunkQuery
-	(*ChunkReply)(nil),                // 34: parley.node.ChunkReply
-	(*TaskQuery)(nil),                 // 35: parley.node.TaskQuery
-	(*TaskReply)(nil),                 // 36: parley.node.TaskReply
-	(*RunQuery)(nil),                  // 37: parley.node.RunQuery
-	(*RunReply)(nil),                  // 38: parley.node.RunReply
-	(*ChangeMembers)(nil),             // 39: parley.node.ChangeMembers
-	(*TransferLeader)(nil),            // 40: parley.node.TransferLeader
-	(*DropReplica)(nil),               // 41: parley.node.DropReplica
-	(*SetNodeState)(nil),              // 42: parley.node.SetNodeState
-	(*Done)(nil),                      // 43: parley.node.Done
-	(*PutRecord)(nil),                 // 44: parley.node.PutRecord
-	(*PutRecordReply)(nil),            // 45: parley.node.PutRecordReply
-	(*FeatureLevel)(nil),              // 46: parley.node.FeatureLevel
-	(*RecordQuery)(nil),               // 47: parley.node.RecordQuery
-	(*RecordReply)(nil),               // 48: parley.node.RecordReply
-	(*AwaitRecords)(nil),              // 49: parley.node.AwaitRecords
-	(*VersionQuery)(nil),              // 50: parley.node.VersionQuery
-	(*VersionReply)(nil),              // 51: parley.node.VersionReply
-	(*AddSums)(nil),                   // 52: parley.node.AddSums
-	(*anypb.Any)(nil),                 // 53: google.protobuf.Any
-	(failurepb.Code)(0),               // 54: parley.failure.Code
-	(*failurepb.Param)(nil),           // 55: parley.failure.Param
-	(*conversationpb.State)(nil),      // 56: parley.conversation.State
-	(*conversationpb.Message)(nil),    // 57: parley.conversation.Message
-	(*conversationpb.Event)(nil),      // 58: parley.conversation.Event
-	(*conversationpb.Step)(nil),       // 59: parley.conversation.Step
-	(*taskpb.State)(nil),              // 60: parley.task.State
-	(*taskpb.Comment)(nil),            // 61: parley.task.Comment
-	(*taskpb.Result)(nil),             // 62: parley.task.Result
-	(*runpb.State)(nil),               // 63: parley.run.State
-	(*conversationpb.TurnResult)(nil), // 64: parley.conversation.TurnResult
-	(*logpb.Guard)(nil),               // 65: parley.log.Guard
-	(*logpb.Sum)(nil),                 // 66: parley.log.Sum
+	(*UsageQuery)(nil),                // 24: parley.node.UsageQuery
+	(*UsageReply)(nil),                // 25: parley.node.UsageReply
+	(*UsageRow)(nil),                  // 26: parley.node.UsageRow
+	(*SpreadQuery)(nil),               // 27: parley.node.SpreadQuery
+	(*SpreadReply)(nil),               // 28: parley.node.SpreadReply
+	(*TokensQuery)(nil),               // 29: parley.node.TokensQuery
+	(*TokensReply)(nil),               // 30: parley.node.TokensReply
+	(*StepsQuery)(nil),                // 31: parley.node.StepsQuery
+	(*StepsReply)(nil),                // 32: parley.node.StepsReply
+	(*MessageQuery)(nil),              // 33: parley.node.MessageQuery
+	(*MessageReply)(nil),              // 34: parley.node.MessageReply
+	(*PutChunk)(nil),                  // 35: parley.node.PutChunk
+	(*CommitBlob)(nil),                // 36: parley.node.CommitBlob
+	(*DeleteBlob)(nil),                // 37: parley.node.DeleteBlob
+	(*BlobQuery)(nil),                 // 38: parley.node.BlobQuery
+	(*BlobReply)(nil),                 // 39: parley.node.BlobReply
+	(*ChunkQuery)(nil),                // 40: parley.node.ChunkQuery
+	(*ChunkReply)(nil),                // 41: parley.node.ChunkReply
+	(*TaskQuery)(nil),                 // 42: parley.node.TaskQuery
+	(*TaskReply)(nil),                 // 43: parley.node.TaskReply
+	(*RunQuery)(nil),                  // 44: parley.node.RunQuery
+	(*RunReply)(nil),                  // 45: parley.node.RunReply
+	(*ChangeMembers)(nil),             // 46: parley.node.ChangeMembers
+	(*TransferLeader)(nil),            // 47: parley.node.TransferLeader
+	(*DropReplica)(nil),               // 48: parley.node.DropReplica
+	(*SetNodeState)(nil),              // 49: parley.node.SetNodeState
+	(*Done)(nil),                      // 50: parley.node.Done
+	(*PutRecord)(nil),                 // 51: parley.node.PutRecord
+	(*PutRecordReply)(nil),            // 52: parley.node.PutRecordReply
+	(*FeatureLevel)(nil),              // 53: parley.node.FeatureLevel
+	(*RecordQuery)(nil),               // 54: parley.node.RecordQuery
+	(*RecordReply)(nil),               // 55: parley.node.RecordReply
+	(*AwaitRecords)(nil),              // 56: parley.node.AwaitRecords
+	(*VersionQuery)(nil),              // 57: parley.node.VersionQuery
+	(*VersionReply)(nil),              // 58: parley.node.VersionReply
+	(*AddSums)(nil),                   // 59: parley.node.AddSums
+	nil,                               // 60: parley.node.SpreadReply.CountsEntry
+	(*anypb.Any)(nil),                 // 61: google.protobuf.Any
+	(failurepb.Code)(0),               // 62: parley.failure.Code
+	(*failurepb.Param)(nil),           // 63: parley.failure.Param
+	(*conversationpb.State)(nil),      // 64: parley.conversation.State
+	(*conversationpb.Message)(nil),    // 65: parley.conversation.Message
+	(*conversationpb.Event)(nil),      // 66: parley.conversation.Event
+	(*conversationpb.Step)(nil),       // 67: parley.conversation.Step
+	(*taskpb.State)(nil),              // 68: parley.task.State
+	(*taskpb.Comment)(nil),            // 69: parley.task.Comment
+	(*taskpb.Result)(nil),             // 70: parley.task.Result
+	(*runpb.State)(nil),               // 71: parley.run.State
+	(*conversationpb.TurnResult)(nil), // 72: parley.conversation.TurnResult
+	(*logpb.Guard)(nil),               // 73: parley.log.Guard
+	(*logpb.Sum)(nil),                 // 74: parley.log.Sum
 }
 var file_nodepb_node_proto_depIdxs = []int32{
 	0,  // 0: parley.node.Request.kind:type_name -> parley.node.Kind
-	53, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
-	53, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
+	61, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
+	61, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
 	5,  // 3: parley.node.Response.fault:type_name -> parley.node.Fault
 	6,  // 4: parley.node.Response.not_owner:type_name -> parley.node.NotOwner
-	54, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
-	55, // 6: parley.node.Fault.params:type_name -> parley.failure.Param
+	62, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
+	63, // 6: parley.node.Fault.params:type_name -> parley.failure.Param
 	8,  // 7: parley.node.Report.replicas:type_name -> parley.node.Replica
 	9,  // 8: parley.node.Replica.lags:type_name -> parley.node.Lag
-	56, // 9: parley.node.StateReply.state:type_name -> parley.conversation.State
-	56, // 10: parley.node.MessagesReply.state:type_name -> parley.conversation.State
-	57, // 11: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
-	58, // 12: parley.node.EventsReply.events:type_name -> parley.conversation.Event
+	64, // 9: parley.node.StateReply.state:type_name -> parley.conversation.State
+	64, // 10: parley.node.MessagesReply.state:type_name -> parley.conversation.State
+	65, // 11: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
+	66, // 12: parley.node.EventsReply.events:type_name -> parley.conversation.Event
 	18, // 13: parley.node.ListReply.rows:type_name -> parley.node.ListRow
 	18, // 14: parley.node.HeadsQuery.rows:type_name -> parley.node.ListRow
 	23, // 15: parley.node.SumsReply.rows:type_name -> parley.node.SumsRow
-	59, // 16: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
-	56, // 17: parley.node.MessageReply.state:type_name -> parley.conversation.State
-	57, // 18: parley.node.MessageReply.message:type_name -> parley.conversation.Message
-	57, // 19: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
-	60, // 20: parley.node.TaskReply.task:type_name -> parley.task.State
-	61, // 21: parley.node.TaskReply.comments:type_name -> parley.task.Comment
-	62, // 22: parley.node.TaskReply.result:type_name -> parley.task.Result
-	63, // 23: parley.node.RunReply.run:type_name -> parley.run.State
-	64, // 24: parley.node.RunReply.result:type_name -> parley.conversation.TurnResult
-	1,  // 25: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
-	65, // 26: parley.node.PutRecord.guard:type_name -> parley.log.Guard
-	66, // 27: parley.node.AddSums.sums:type_name -> parley.log.Sum
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	26, // 16: parley.node.UsageReply.rows:type_name -> parley.node.UsageRow
+	26, // 17: parley.node.UsageReply.periods:type_name -> parley.node.UsageRow
+	60, // 18: parley.node.SpreadReply.counts:type_name -> parley.node.SpreadReply.CountsEntry
+	67, // 19: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
+	64, // 20: parley.node.MessageReply.state:type_name -> parley.conversation.State
+	65, // 21: parley.node.MessageReply.message:type_name -> parley.conversation.Message
+	65, // 22: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
+	68, // 23: parley.node.TaskReply.task:type_name -> parley.task.State
+	69, // 24: parley.node.TaskReply.comments:type_name -> parley.task.Comment
+	70, // 25: parley.node.TaskReply.result:type_name -> parley.task.Result
+	71, // 26: parley.node.RunReply.run:type_name -> parley.run.State
+	72, // 27: parley.node.RunReply.result:type_name -> parley.conversation.TurnResult
+	1,  // 28: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
+	73, // 29: parley.node.PutRecord.guard:type_name -> parley.log.Guard
+	74, // 30: parley.node.AddSums.sums:type_name -> parley.log.Sum
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_nodepb_node_proto_init() }
@@ -3731,7 +4211,7 @@ func file_nodepb_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nodepb_node_proto_rawDesc), len(file_nodepb_node_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   51,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

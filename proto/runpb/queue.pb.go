@@ -393,6 +393,51 @@ func (*QueueDue) Descriptor() ([]byte, []int) {
 	return file_runpb_queue_proto_rawDescGZIP(), []int{5}
 }
 
+// QueueQuery asks for the queue as it is.
+type QueueQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueueQuery) Reset() {
+	*x = QueueQuery{}
+	mi := &file_runpb_queue_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueQuery) ProtoMessage() {}
+
+func (x *QueueQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_queue_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueQuery.ProtoReflect.Descriptor instead.
+func (*QueueQuery) Descriptor() ([]byte, []int) {
+	return file_runpb_queue_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *QueueQuery) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
 type QueueReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Placed        bool                   `protobuf:"varint,1,opt,name=placed,proto3" json:"placed,omitempty"` // of join: it may run; else it is told when it may
@@ -403,7 +448,7 @@ type QueueReply struct {
 
 func (x *QueueReply) Reset() {
 	*x = QueueReply{}
-	mi := &file_runpb_queue_proto_msgTypes[6]
+	mi := &file_runpb_queue_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -415,7 +460,7 @@ func (x *QueueReply) String() string {
 func (*QueueReply) ProtoMessage() {}
 
 func (x *QueueReply) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_queue_proto_msgTypes[6]
+	mi := &file_runpb_queue_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -428,7 +473,7 @@ func (x *QueueReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueReply.ProtoReflect.Descriptor instead.
 func (*QueueReply) Descriptor() ([]byte, []int) {
-	return file_runpb_queue_proto_rawDescGZIP(), []int{6}
+	return file_runpb_queue_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *QueueReply) GetPlaced() bool {
@@ -463,7 +508,7 @@ type QueueEvent struct {
 
 func (x *QueueEvent) Reset() {
 	*x = QueueEvent{}
-	mi := &file_runpb_queue_proto_msgTypes[7]
+	mi := &file_runpb_queue_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -475,7 +520,7 @@ func (x *QueueEvent) String() string {
 func (*QueueEvent) ProtoMessage() {}
 
 func (x *QueueEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_queue_proto_msgTypes[7]
+	mi := &file_runpb_queue_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -488,7 +533,7 @@ func (x *QueueEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueEvent.ProtoReflect.Descriptor instead.
 func (*QueueEvent) Descriptor() ([]byte, []int) {
-	return file_runpb_queue_proto_rawDescGZIP(), []int{7}
+	return file_runpb_queue_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *QueueEvent) GetSeq() uint64 {
@@ -600,7 +645,7 @@ type QueueOpened struct {
 
 func (x *QueueOpened) Reset() {
 	*x = QueueOpened{}
-	mi := &file_runpb_queue_proto_msgTypes[8]
+	mi := &file_runpb_queue_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -612,7 +657,7 @@ func (x *QueueOpened) String() string {
 func (*QueueOpened) ProtoMessage() {}
 
 func (x *QueueOpened) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_queue_proto_msgTypes[8]
+	mi := &file_runpb_queue_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -625,7 +670,7 @@ func (x *QueueOpened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueOpened.ProtoReflect.Descriptor instead.
 func (*QueueOpened) Descriptor() ([]byte, []int) {
-	return file_runpb_queue_proto_rawDescGZIP(), []int{8}
+	return file_runpb_queue_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *QueueOpened) GetId() string {
@@ -645,7 +690,7 @@ type Joined struct {
 
 func (x *Joined) Reset() {
 	*x = Joined{}
-	mi := &file_runpb_queue_proto_msgTypes[9]
+	mi := &file_runpb_queue_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -657,7 +702,7 @@ func (x *Joined) String() string {
 func (*Joined) ProtoMessage() {}
 
 func (x *Joined) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_queue_proto_msgTypes[9]
+	mi := &file_runpb_queue_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -670,7 +715,7 @@ func (x *Joined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Joined.ProtoReflect.Descriptor instead.
 func (*Joined) Descriptor() ([]byte, []int) {
-	return file_runpb_queue_proto_rawDescGZIP(), []int{9}
+	return file_runpb_queue_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Joined) GetPlace() *Place {
@@ -696,7 +741,7 @@ type Renewed struct {
 
 func (x *Renewed) Reset() {
 	*x = Renewed{}
-	mi := &file_runpb_queue_proto_msgTypes[10]
+	mi := &file_runpb_queue_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -708,7 +753,7 @@ func (x *Renewed) String() string {
 func (*Renewed) ProtoMessage() {}
 
 func (x *Renewed) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_queue_proto_msgTypes[10]
+	mi := &file_runpb_queue_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -721,7 +766,7 @@ func (x *Renewed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renewed.ProtoReflect.Descriptor instead.
 func (*Renewed) Descriptor() ([]byte, []int) {
-	return file_runpb_queue_proto_rawDescGZIP(), []int{10}
+	return file_runpb_queue_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Renewed) GetPlace() *Place {
@@ -740,7 +785,7 @@ type Left struct {
 
 func (x *Left) Reset() {
 	*x = Left{}
-	mi := &file_runpb_queue_proto_msgTypes[11]
+	mi := &file_runpb_queue_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +797,7 @@ func (x *Left) String() string {
 func (*Left) ProtoMessage() {}
 
 func (x *Left) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_queue_proto_msgTypes[11]
+	mi := &file_runpb_queue_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +810,7 @@ func (x *Left) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Left.ProtoReflect.Descriptor instead.
 func (*Left) Descriptor() ([]byte, []int) {
-	return file_runpb_queue_proto_rawDescGZIP(), []int{11}
+	return file_runpb_queue_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Left) GetRunIds() []string {
@@ -784,7 +829,7 @@ type Granted struct {
 
 func (x *Granted) Reset() {
 	*x = Granted{}
-	mi := &file_runpb_queue_proto_msgTypes[12]
+	mi := &file_runpb_queue_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -796,7 +841,7 @@ func (x *Granted) String() string {
 func (*Granted) ProtoMessage() {}
 
 func (x *Granted) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_queue_proto_msgTypes[12]
+	mi := &file_runpb_queue_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -809,7 +854,7 @@ func (x *Granted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Granted.ProtoReflect.Descriptor instead.
 func (*Granted) Descriptor() ([]byte, []int) {
-	return file_runpb_queue_proto_rawDescGZIP(), []int{12}
+	return file_runpb_queue_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Granted) GetPlace() *Place {
@@ -848,7 +893,10 @@ const file_runpb_queue_proto_rawDesc = "" +
 	"\x05Leave\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\n" +
 	"\n" +
-	"\bQueueDue\":\n" +
+	"\bQueueDue\"\x1c\n" +
+	"\n" +
+	"QueueQuery\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\":\n" +
 	"\n" +
 	"QueueReply\x12\x16\n" +
 	"\x06placed\x18\x01 \x01(\bR\x06placed\x12\x14\n" +
@@ -889,7 +937,7 @@ func file_runpb_queue_proto_rawDescGZIP() []byte {
 	return file_runpb_queue_proto_rawDescData
 }
 
-var file_runpb_queue_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_runpb_queue_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_runpb_queue_proto_goTypes = []any{
 	(*Queue)(nil),        // 0: parley.run.Queue
 	(*Place)(nil),        // 1: parley.run.Place
@@ -897,13 +945,14 @@ var file_runpb_queue_proto_goTypes = []any{
 	(*Join)(nil),         // 3: parley.run.Join
 	(*Leave)(nil),        // 4: parley.run.Leave
 	(*QueueDue)(nil),     // 5: parley.run.QueueDue
-	(*QueueReply)(nil),   // 6: parley.run.QueueReply
-	(*QueueEvent)(nil),   // 7: parley.run.QueueEvent
-	(*QueueOpened)(nil),  // 8: parley.run.QueueOpened
-	(*Joined)(nil),       // 9: parley.run.Joined
-	(*Renewed)(nil),      // 10: parley.run.Renewed
-	(*Left)(nil),         // 11: parley.run.Left
-	(*Granted)(nil),      // 12: parley.run.Granted
+	(*QueueQuery)(nil),   // 6: parley.run.QueueQuery
+	(*QueueReply)(nil),   // 7: parley.run.QueueReply
+	(*QueueEvent)(nil),   // 8: parley.run.QueueEvent
+	(*QueueOpened)(nil),  // 9: parley.run.QueueOpened
+	(*Joined)(nil),       // 10: parley.run.Joined
+	(*Renewed)(nil),      // 11: parley.run.Renewed
+	(*Left)(nil),         // 12: parley.run.Left
+	(*Granted)(nil),      // 13: parley.run.Granted
 }
 var file_runpb_queue_proto_depIdxs = []int32{
 	1,  // 0: parley.run.Queue.places:type_name -> parley.run.Place
@@ -911,11 +960,11 @@ var file_runpb_queue_proto_depIdxs = []int32{
 	3,  // 2: parley.run.QueueCommand.join:type_name -> parley.run.Join
 	4,  // 3: parley.run.QueueCommand.leave:type_name -> parley.run.Leave
 	5,  // 4: parley.run.QueueCommand.due:type_name -> parley.run.QueueDue
-	8,  // 5: parley.run.QueueEvent.opened:type_name -> parley.run.QueueOpened
-	9,  // 6: parley.run.QueueEvent.joined:type_name -> parley.run.Joined
-	10, // 7: parley.run.QueueEvent.renewed:type_name -> parley.run.Renewed
-	11, // 8: parley.run.QueueEvent.left:type_name -> parley.run.Left
-	12, // 9: parley.run.QueueEvent.granted:type_name -> parley.run.Granted
+	9,  // 5: parley.run.QueueEvent.opened:type_name -> parley.run.QueueOpened
+	10, // 6: parley.run.QueueEvent.joined:type_name -> parley.run.Joined
+	11, // 7: parley.run.QueueEvent.renewed:type_name -> parley.run.Renewed
+	12, // 8: parley.run.QueueEvent.left:type_name -> parley.run.Left
+	13, // 9: parley.run.QueueEvent.granted:type_name -> parley.run.Granted
 	1,  // 10: parley.run.Joined.place:type_name -> parley.run.Place
 	1,  // 11: parley.run.Renewed.place:type_name -> parley.run.Place
 	1,  // 12: parley.run.Granted.place:type_name -> parley.run.Place
@@ -936,7 +985,7 @@ func file_runpb_queue_proto_init() {
 		(*QueueCommand_Leave)(nil),
 		(*QueueCommand_Due)(nil),
 	}
-	file_runpb_queue_proto_msgTypes[7].OneofWrappers = []any{
+	file_runpb_queue_proto_msgTypes[8].OneofWrappers = []any{
 		(*QueueEvent_Opened)(nil),
 		(*QueueEvent_Joined)(nil),
 		(*QueueEvent_Renewed)(nil),
@@ -949,7 +998,7 @@ func file_runpb_queue_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_runpb_queue_proto_rawDesc), len(file_runpb_queue_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,3 +1,4 @@
+// Package taskpb is the data of background tasks.
 package taskpb
 
 import (
@@ -11,7 +12,7 @@ import (
 
 // Conversation is the conversation in which a task runs, before its first message.
 func Conversation(task, input string, agent *agentpb.Agent) *conversationpb.Create {
-	return &conversationpb.Create{Agent: agent, Title: title(input), Source: conversationpb.SourceTask, ServerMetadata: link(task)}
+	return &conversationpb.Create{Agent: agent.Rules(), Title: title(input), Source: conversationpb.SourceTask, ServerMetadata: link(task)}
 }
 
 // titleRunes is the longest title of a task's conversation.

@@ -66,7 +66,7 @@ func ParseTexts(texts ...string) Scope {
 // add notes a grant; of two for one service the higher counts.
 func (s Scope) add(service, level string) {
 	parsed, ok := ParseLevel(level)
-	if !ok || !known(service) {
+	if !ok || !Known(Service(service)) {
 		return
 	}
 	if held, _ := ParseLevel(s[service]); held <= parsed {

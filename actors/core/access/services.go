@@ -1,14 +1,20 @@
 package access
 
+import "strings"
+
 // Service is a part of the product that permissions are about (document 3, 2.5; webhooks from document 1).
 type Service string
 
 // Services that have routes so far.
 const (
 	Agents     Service = "agents"
+	Audit      Service = "audit"
 	Guardrails Service = "guardrails"
+	Licensing  Service = "license"
 	Members    Service = "members"
 	Models     Service = "models"
+	Projects   Service = "projects"
+	Tokens     Service = "tokens"
 	Webhooks   Service = "webhooks"
 )
 
@@ -30,7 +36,7 @@ func Definitions() []Definition {
 		for _, service := range services {
 			all = append(all, Definition{
 				Service: service, Category: category, Administration: administration,
-				OwnersOnly: service == "audit" || service == "inference-monitoring",
+				OwnersOnly: service == Audit || service == "inference-monitoring",
 			})
 		}
 	}
@@ -39,16 +45,33 @@ func Definitions() []Definition {
 	add("operate", false, "tracing", "inference-monitoring", Guardrails, "evaluations", "redteam", "analysis", "pii", "browser",
 		"alerts", "cost", "aegis", "abacus")
 	add("operate", true, "gpu-fleet", "sandbox")
-	add("admin", false, "projects", "tokens")
-	add("admin", true, "automations", Members, "providers", "config", "license", "audit", "cluster", Webhooks)
+	add("admin", false, Projects, Tokens)
+	add("admin", true, "automations", Members, "providers", "config", Licensing, Audit, "cluster", Webhooks)
 	return all
 }
 
-func known(name string) bool {
+// Known says that there is such a service.
+func Known(service Service) bool {
 	for _, definition := range Definitions() {
-		if string(definition.Service) == name {
+		if definition.Service == service {
 			return true
 		}
 	}
 	return false
+}
+
+// Label is the service's name for people.
+func (d Definition) Label() string {
+	switch name := string(d.Service); d.Service {
+	case "mcp", "rag", "ocr", "pii", "gpu-fleet":
+		acronym, rest, _ := strings.Cut(name, "-")
+		return strings.TrimSpace(strings.ToUpper(acronym) + " " + rest)
+	case "websearch":
+		return "Web search"
+	case "redteam":
+		return "Red team"
+	default:
+		name = strings.ReplaceAll(name, "-", " ")
+		return strings.ToUpper(name[:1]) + name[1:]
+	}
 }

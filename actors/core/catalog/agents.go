@@ -8,7 +8,7 @@ import (
 
 	"parley/actors/core/collection"
 	"parley/actors/core/definition"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -36,17 +36,17 @@ func (c *Catalog) CreateAgent(ctx context.Context, caller Caller, in AgentInput)
 	if err != nil {
 		return nil, err
 	}
-	draft, failure := definition.Read(in.Config)
-	if failure != nil {
-		return nil, failure
+	draft, refused := definition.Read(in.Config)
+	if refused != nil {
+		return nil, refused
 	}
 	status := value(in.Status)
 	if status == "" {
 		status = AgentActive
 	}
-	metadata, failure := definition.ReadMetadata(in.Metadata, nil, c.newSlug)
-	if failure != nil {
-		return nil, failure
+	metadata, refused := definition.ReadMetadata(in.Metadata, nil, c.newSlug)
+	if refused != nil {
+		return nil, refused
 	}
 	if err = checkAgentTexts(value(in.Description), status); err != nil {
 		return nil, err
@@ -80,23 +80,23 @@ func agentName(given string) (string, error) {
 	name := strings.TrimSpace(given)
 	switch {
 	case name == "":
-		return "", invalid("Agent name is required")
+		return "", invalid(failure.AgentNameRequired)
 	case utf8.RuneCountInString(name) > definition.MaxName:
-		return "", invalid("name must be at most %d characters", definition.MaxName)
+		return "", invalid(failure.AtMostCharacters).In("name").Param("most", definition.MaxName)
 	}
 	return name, nil
 }
 
 func checkAgentTexts(description, status string) error {
 	if status != AgentActive && status != AgentInactive && status != AgentDraft {
-		return invalid("status must be one of: active, inactive, draft")
+		return invalid(failure.NotOneOf).Param("name", "status").Param("choices", "active, inactive, draft")
 	}
 	return checkDescription(description)
 }
 
 func checkDescription(description string) error {
 	if utf8.RuneCountInString(description) > definition.MaxDescription {
-		return invalid("description must be at most %d characters", definition.MaxDescription)
+		return invalid(failure.AtMostCharacters).In("description").Param("most", definition.MaxDescription)
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (c *Catalog) checkConfig(projectID string, draft *definition.Draft) error {
 		return nil
 	}
 	if err := c.env.CheckAgent(projectID, draft.Parsed); err != nil {
-		return invalid("config: %s", err.Error())
+		return invalid(failure.AgentConfigRefused).In("config").Param("problem", err.Error())
 	}
 	return nil
 }
@@ -153,9 +153,9 @@ func (c *Catalog) applyAgent(caller Caller, in AgentInput, agent *directorypb.Ag
 		return err
 	}
 	if len(in.Metadata) > 0 {
-		metadata, failure := definition.ReadMetadata(in.Metadata, agent.GetMetadata(), c.newSlug)
-		if failure != nil {
-			return failure
+		metadata, refused := definition.ReadMetadata(in.Metadata, agent.GetMetadata(), c.newSlug)
+		if refused != nil {
+			return refused
 		}
 		agent.Metadata = metadata
 	}
@@ -174,9 +174,9 @@ func (c *Catalog) applyConfig(agent *directorypb.Agent, raw json.RawMessage) err
 	if definition.KindOf(stored.GetConfig()) == definition.Connected && definition.KindOf(raw) != definition.Connected {
 		return nil
 	}
-	draft, failure := definition.Read(raw)
-	if failure != nil {
-		return failure
+	draft, refused := definition.Read(raw)
+	if refused != nil {
+		return refused
 	}
 	if err := c.checkConfig(agent.GetProjectId(), draft); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (c *Catalog) changeAgent(
 // writableAgent refuses agents of the server's configuration, and keys that are none.
 func (c *Catalog) writableAgent(caller Caller, key string) error {
 	if c.env.Configured != nil && c.env.Configured(caller.ProjectID, key) {
-		return machine.Fail(failurepb.Code_FORBIDDEN, "The agent is defined in the server's configuration")
+		return failure.New(failurepb.Code_FORBIDDEN, failure.AgentConfigured)
 	}
 	if !isKey(key) {
 		return missing("agent", key)
@@ -233,7 +233,7 @@ func (c *Catalog) DeleteAgent(ctx context.Context, caller Caller, key string) er
 // key is not used again.
 func (c *Catalog) PublishAgent(ctx context.Context, caller Caller, key, changelog string) (*directorypb.AgentVersion, error) {
 	if len(changelog) > maxChangelog {
-		return nil, invalid("changelog is longer than %d bytes", maxChangelog)
+		return nil, invalid(failure.TooLong).In("changelog").Param("maxBytes", maxChangelog)
 	}
 	if err := c.writableAgent(caller, key); err != nil {
 		return nil, err
@@ -273,7 +273,7 @@ func (c *Catalog) addVersion(
 			version.Version = max(version.GetVersion(), newest[0].GetVersion()+1)
 		}
 		if version.GetVersion() > maxVersions {
-			return machine.Fail(failurepb.Code_QUOTA_REACHED, "versions limit reached (%d)", maxVersions)
+			return failure.New(failurepb.Code_QUOTA_REACHED, failure.VersionLimitReached).Param("most", maxVersions)
 		}
 		return nil
 	})

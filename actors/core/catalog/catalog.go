@@ -10,7 +10,7 @@
 // configuration and the built-in model cannot be written. A provider that a model uses cannot be deleted. Secrets are encrypted
 // before they are stored and go to no other host than the one that they were given for.
 //
-// What a rule refuses is a *machine.Failure, a record that does not exist a *collection.MissingError.
+// What a rule refuses is a *failure.Failure, a record that does not exist a *collection.MissingError.
 package catalog
 
 import (
@@ -24,7 +24,7 @@ import (
 	"parley/actors/core/access"
 	"parley/actors/core/collection"
 	"parley/actors/core/definition"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -127,14 +127,15 @@ func providerTerm(projectID, provider string) string {
 	return collection.Term("provider", projectID, provider)
 }
 
-func invalid(format string, args ...any) *machine.Failure {
-	return machine.Fail(failurepb.Code_INVALID_REQUEST, format, args...)
+func invalid(reason failure.Reason) *failure.Failure {
+	return failure.New(failurepb.Code_INVALID_REQUEST, reason)
 }
 
 // limit is a limit on the records of a term, which belong to a project or a tenant.
 func limit(what, term string, most int) collection.Limit {
 	return collection.Limit{Term: term, Most: most, Reached: func(count int) error {
-		return machine.Fail(failurepb.Code_QUOTA_REACHED, "%s limit reached (%d/%d)", what, count, most)
+		return failure.New(failurepb.Code_QUOTA_REACHED, failure.RecordLimitReached).
+			Param("records", what).Param("count", count).Param("most", most)
 	}}
 }
 
@@ -142,8 +143,6 @@ var keyRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // isKey says whether a text can be the key of an agent, a model or a provider.
 func isKey(text string) bool { return keyRule.MatchString(text) }
-
-const textBadKey = "key must be 1 to 128 letters, digits, '.', '-' and '_', beginning with a letter or digit"
 
 // newKey makes a key out of a name.
 func (c *Catalog) newKey(name, fallback string) string {

@@ -71,8 +71,10 @@ func (c *Compiler) unusable(from *source) *agentpb.Agent {
 
 // base is what every agent has.
 func (c *Compiler) base(from *source) *agentpb.Agent {
+	known, err := definition.ParseMetadata(from.record.GetMetadata())
 	agent := &agentpb.Agent{
-		Id: from.record.GetKey(), Name: from.definition.GetName(), Description: from.definition.GetDescription(),
+		Exposed: err == nil && known.IsExposed(),
+		Id:      from.record.GetKey(), Name: from.definition.GetName(), Description: from.definition.GetDescription(),
 		ProjectId: from.record.GetProjectId(), Status: from.record.GetStatus(), RunningVersion: from.version,
 		Capabilities: &agentpb.Capabilities{Attachments: &agentpb.Attachments{}},
 		Experience:   proto.CloneOf(c.env.Defaults.Experience),

@@ -12,7 +12,7 @@ import (
 	"parley/actors/core/access"
 	"parley/actors/core/collection"
 	"parley/actors/core/definition"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -40,7 +40,7 @@ func (c *Catalog) CreateModel(ctx context.Context, caller Caller, in ModelInput)
 		model.Key = c.newKey(*in.Name, "model")
 	}
 	if !isKey(model.Key) || model.Key == "providers" || model.Key == "dynamic" { // which are paths
-		return nil, invalid(textBadKey)
+		return nil, invalid(failure.BadKey).In("key")
 	}
 	limits := []collection.Limit{limit("models", projectTerm(caller.ProjectID), maxRecords)}
 	if most := caller.Tier.Limits().MaxModels; most != access.Unlimited {
@@ -64,7 +64,7 @@ func (in *ModelInput) complete() error {
 		{"settings", absent(in.Settings)},
 	} {
 		if field.missing {
-			return invalid("%s is required", field.name)
+			return invalid(failure.Required).In(field.name)
 		}
 	}
 	return nil
@@ -137,7 +137,7 @@ func (c *Catalog) DeleteModel(ctx context.Context, caller Caller, id string) err
 func (c *Catalog) writableModel(ctx context.Context, caller Caller, id string) (*directorypb.Model, error) {
 	model, err := c.Model(ctx, caller.ProjectID, id)
 	if err == nil && model.GetCreatedAt() == 0 {
-		err = machine.Fail(failurepb.Code_FORBIDDEN, "The built-in model cannot be changed: create one with its key in its place")
+		err = failure.New(failurepb.Code_FORBIDDEN, failure.BuiltinFixed).Param("noun", "model")
 	}
 	return model, err
 }
@@ -150,7 +150,7 @@ func (c *Catalog) applyModel(ctx context.Context, in ModelInput, model *director
 	if in.ProviderKey != nil {
 		if _, err := c.Provider(ctx, model.GetProjectId(), model.GetProviderKey()); err != nil {
 			if _, none := errors.AsType[*collection.MissingError](err); none {
-				return invalid("Provider not found: %s", model.GetProviderKey())
+				return invalid(failure.ProviderNotFound).Param("provider", model.GetProviderKey())
 			}
 			return err
 		}
@@ -180,15 +180,15 @@ func (in *ModelInput) applyTexts(model *directorypb.Model) error {
 		}
 		value := strings.TrimSpace(*text.value)
 		if value == "" || utf8.RuneCountInString(value) > definition.MaxName {
-			return invalid("%s must be 1 to %d characters", text.name, definition.MaxName)
+			return invalid(failure.OneToCharacters).In(text.name).Param("most", definition.MaxName)
 		}
 		if text.into != &model.Name && strings.ContainsFunc(value, unicode.IsControl) {
-			return invalid("%s must not hold control characters", text.name)
+			return invalid(failure.ControlCharacters).In(text.name)
 		}
 		*text.into = value
 	}
 	if !slices.Contains(definition.Categories(), model.GetCategory()) {
-		return invalid("category must be one of: %s", strings.Join(definition.Categories(), ", "))
+		return invalid(failure.NotOneOf).Param("name", "category").Param("choices", strings.Join(definition.Categories(), ", "))
 	}
 	if in.Description != nil {
 		model.Description = *in.Description
@@ -199,19 +199,19 @@ func (in *ModelInput) applyTexts(model *directorypb.Model) error {
 func (in *ModelInput) applyObjects(model *directorypb.Model) error {
 	for _, object := range []struct {
 		raw  json.RawMessage
-		read func([]byte) ([]byte, *machine.Failure)
+		read func([]byte) ([]byte, *failure.Failure)
 		into *[]byte
 	}{
 		{in.Settings, definition.ReadSettings, &model.Settings},
 		{in.Pricing, definition.ReadPricing, &model.Pricing},
-		{in.Metadata, func(raw []byte) ([]byte, *machine.Failure) { return definition.ReadObject("metadata", raw) }, &model.Metadata},
+		{in.Metadata, func(raw []byte) ([]byte, *failure.Failure) { return definition.ReadObject("metadata", raw) }, &model.Metadata},
 	} {
 		if len(object.raw) == 0 {
 			continue
 		}
-		value, failure := object.read(object.raw)
-		if failure != nil {
-			return failure
+		value, refused := object.read(object.raw)
+		if refused != nil {
+			return refused
 		}
 		*object.into = value
 	}

@@ -11,7 +11,7 @@ import (
 
 	"parley/actors/core/collection"
 	"parley/actors/core/definition"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -42,11 +42,11 @@ func (c *Catalog) CreateProvider(ctx context.Context, caller Caller, in Provider
 	}
 	switch {
 	case !isKey(provider.Key):
-		return nil, invalid(textBadKey)
+		return nil, invalid(failure.BadKey).In("key")
 	case in.Driver == "":
-		return nil, invalid("driver is required")
+		return nil, invalid(failure.Required).In("driver")
 	case !slices.Contains(definition.Drivers(), in.Driver):
-		return nil, invalid("driver must be one of: %s", strings.Join(definition.Drivers(), ", "))
+		return nil, invalid(failure.NotOneOf).Param("name", "driver").Param("choices", strings.Join(definition.Drivers(), ", "))
 	}
 	label := cmp.Or(value(in.Label), provider.Key)
 	in.Label = &label
@@ -102,7 +102,7 @@ func (c *Catalog) UpdateProvider(ctx context.Context, caller Caller, key string,
 func (c *Catalog) writableProvider(ctx context.Context, caller Caller, key string) error {
 	provider, err := c.Provider(ctx, caller.ProjectID, key)
 	if err == nil && provider.GetCreatedAt() == 0 {
-		err = machine.Fail(failurepb.Code_FORBIDDEN, "The built-in provider cannot be changed: create one with its key in its place")
+		err = failure.New(failurepb.Code_FORBIDDEN, failure.BuiltinFixed).Param("noun", "provider")
 	}
 	return err
 }
@@ -112,12 +112,12 @@ func (c *Catalog) applyProvider(in ProviderInput, provider *directorypb.Provider
 	if in.Label != nil {
 		provider.Label = strings.TrimSpace(*in.Label)
 		if provider.Label == "" || utf8.RuneCountInString(provider.Label) > definition.MaxName {
-			return invalid("label must be 1 to %d characters", definition.MaxName)
+			return invalid(failure.OneToCharacters).In("label").Param("most", definition.MaxName)
 		}
 	}
 	if in.Status != nil {
 		if *in.Status != ProviderActive && *in.Status != ProviderDisabled {
-			return invalid("status must be one of: active, disabled")
+			return invalid(failure.NotOneOf).Param("name", "status").Param("choices", "active, disabled")
 		}
 		provider.Status = *in.Status
 	}
@@ -131,13 +131,13 @@ func (c *Catalog) applyProvider(in ProviderInput, provider *directorypb.Provider
 	}
 	if len(stored) > 0 && definition.Moved(provider.GetSettings(), settings) {
 		if len(in.Credentials) == 0 {
-			return invalid("settings.baseUrl names another host: give the credentials and headers again, the stored ones are not sent there")
+			return invalid(failure.ProviderHostChanged).In("settings.baseUrl")
 		}
 		stored = nil
 	}
-	draft, failure := definition.ReadProvider(settings, in.Credentials, stored)
-	if failure != nil {
-		return failure
+	draft, refused := definition.ReadProvider(settings, in.Credentials, stored)
+	if refused != nil {
+		return refused
 	}
 	sealed, err := draft.Seal(definition.ProviderRecordKey(provider.GetProjectId(), provider.GetKey()), stored, c.env.Seal)
 	if err != nil {
@@ -159,6 +159,6 @@ func (c *Catalog) DeleteProvider(ctx context.Context, caller Caller, key string)
 			return err
 		}
 		first := slices.MinFunc(users, func(a, b *directorypb.Model) int { return strings.Compare(a.GetKey(), b.GetKey()) })
-		return machine.Fail(failurepb.Code_CONFLICT, "The provider is used by model %s", first.GetKey())
+		return failure.New(failurepb.Code_CONFLICT, failure.ProviderInUse).Param("model", first.GetKey())
 	})
 }

@@ -7,7 +7,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"parley/actors/machine"
+	"parley/actors/core/audit"
+	"parley/actors/core/failure"
 	"parley/proto/failurepb"
 )
 
@@ -54,7 +55,7 @@ func (e *MissingError) Error() string { return e.Unwrap().Error() }
 
 // Unwrap is the failure that tells a caller.
 func (e *MissingError) Unwrap() error {
-	return machine.Fail(failurepb.Code_NOT_FOUND, "there is no %s %q", e.Noun, e.Key)
+	return failure.New(failurepb.Code_NOT_FOUND, failure.RecordMissing).Param("noun", e.Noun).Param("key", e.Key)
 }
 
 // ExistsError says that there is a record under the key already.
@@ -65,7 +66,7 @@ func (e *ExistsError) Error() string { return e.Unwrap().Error() }
 
 // Unwrap is the failure that tells a caller.
 func (e *ExistsError) Unwrap() error {
-	return machine.Fail(failurepb.Code_ALREADY_EXISTS, "there is a %s %q", e.Noun, e.Key)
+	return failure.New(failurepb.Code_ALREADY_EXISTS, failure.RecordExists).Param("noun", e.Noun).Param("key", e.Key)
 }
 
 // Collection is the records of one kind. It is safe for concurrent use. Values that it returns belong to the caller.
@@ -197,6 +198,9 @@ func (c *Collection[T]) Create(ctx context.Context, value *T, decide func() erro
 		}
 		return c.write(key, value, Record{})
 	})
+	if err == nil {
+		c.note(ctx, c.declaration.Key(value), nil, value)
+	}
 	return err
 }
 
@@ -215,6 +219,9 @@ func (c *Collection[T]) Add(ctx context.Context, value *T) (added bool, err erro
 	if IsConflict(err) {
 		return false, nil
 	}
+	if err == nil {
+		c.note(ctx, key, nil, value)
+	}
 	return err == nil, err
 }
 
@@ -225,11 +232,13 @@ func (c *Collection[T]) Change(ctx context.Context, key string, edit func(*T) er
 	if err != nil {
 		return nil, err
 	}
+	var before []byte
 	_, err = c.store.Guarded(ctx, scope, func() (*Write, error) {
 		value, record, failed := c.find(ctx, key)
 		if failed != nil {
 			return nil, failed
 		}
+		before = record.Value
 		if failed = edit(value); failed != nil {
 			return nil, failed
 		}
@@ -241,6 +250,9 @@ func (c *Collection[T]) Change(ctx context.Context, key string, edit func(*T) er
 	})
 	if err != nil {
 		return nil, err
+	}
+	if was, failed := c.decode(before); failed == nil {
+		c.note(ctx, key, was, changed)
 	}
 	return changed, nil
 }
@@ -264,14 +276,34 @@ func (c *Collection[T]) Delete(ctx context.Context, key string, check func(*T) e
 
 // DeleteIn is Delete in the scope of other records, which check looks at: none of them is written meanwhile.
 func (c *Collection[T]) DeleteIn(ctx context.Context, scope, key string, check func(*T) error) error {
+	var was *T
 	_, err := c.store.Guarded(ctx, scope, func() (*Write, error) {
 		value, record, err := c.find(ctx, key)
 		if err == nil && check != nil {
 			err = check(value)
 		}
+		was = value
 		return &Write{Collection: c.declaration.Name, Key: key, Expected: record.Version, Delete: true}, err
 	})
+	if err == nil {
+		c.note(ctx, key, was, nil)
+	}
 	return err
+}
+
+// note tells the audit trail of the request, if there is one, what became of a record.
+func (c *Collection[T]) note(ctx context.Context, key string, before, after *T) {
+	was, _ := any(before).(proto.Message)
+	is, _ := any(after).(proto.Message)
+	if before == nil {
+		was = nil
+	}
+	if after == nil {
+		is = nil
+	}
+	if was != nil || is != nil {
+		audit.Changed(ctx, c.declaration.Name, key, was, is)
+	}
 }
 
 // Drop removes the records whose key begins with a prefix as far as that succeeds: nothing refers to them any more.
@@ -279,6 +311,9 @@ func (c *Collection[T]) Drop(ctx context.Context, prefix string) {
 	for _, record := range c.store.List(c.declaration.Name, prefix) {
 		if c.store.Delete(ctx, c.declaration.Name, record.Key, record.Version) != nil {
 			return
+		}
+		if was, err := c.decode(record.Value); err == nil {
+			c.note(ctx, record.Key, was, nil)
 		}
 	}
 }
@@ -326,8 +361,8 @@ func (c *Collection[T]) checkBytes(key string, grows int) error {
 		grows += len(record.Value)
 	}
 	if grows > c.declaration.MaxBytes {
-		return machine.Fail(failurepb.Code_QUOTA_REACHED, "The project's %s are larger than %d bytes in all",
-			strings.ReplaceAll(c.declaration.Name, "_", " "), c.declaration.MaxBytes)
+		return failure.New(failurepb.Code_QUOTA_REACHED, failure.RecordsTooLarge).
+			Param("records", strings.ReplaceAll(c.declaration.Name, "_", " ")).Param("most", c.declaration.MaxBytes)
 	}
 	return nil
 }

@@ -39,6 +39,9 @@ const maxInt = int(^uint(0) >> 1)
 // Count is how many records have a term.
 func (c *Collection[T]) Count(term string) int { return c.index.count(term) }
 
+// Keys returns the keys of the records that have a term, newest first. Nothing is decoded.
+func (c *Collection[T]) Keys(term string) []string { return c.index.keys(term) }
+
 // Lookup returns the newest record of a term that this node has, nil when it has none.
 func (c *Collection[T]) Lookup(term string) (*T, error) {
 	found, _, err := c.Page(term, 1, 0)
@@ -103,10 +106,17 @@ func (x *index[T]) count(term string) int {
 }
 
 func (x *index[T]) keys(term string) []string {
-	records, _ := x.page(term, maxInt, 0)
-	keys := make([]string, len(records))
-	for i := range records {
-		keys[i] = records[i].Key
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.follow()
+	found := x.terms[term]
+	if found == nil {
+		return nil
+	}
+	found.sort()
+	keys := make([]string, len(found.entries))
+	for i, e := range found.entries {
+		keys[i] = e.record.Key
 	}
 	return keys
 }

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"parley/actors/core/failure"
 	"parley/actors/core/money"
-	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -67,12 +67,15 @@ func ParseMetadata(stored []byte) (*Metadata, error) {
 	return metadata, json.Unmarshal(stored, metadata)
 }
 
+// IsExposed reports whether other agents reach the agent over A2A.
+func (m *Metadata) IsExposed() bool { return m.A2A != nil && m.A2A.Enabled }
+
 // ReadMetadata checks and normalises the metadata that a client sent for an agent: all of it, in place of what is stored.
 // Only the slug under which the agent is exposed outlives it; newSlug makes the first one.
-func ReadMetadata(raw, stored []byte, newSlug func() string) ([]byte, *machine.Failure) {
-	keys, failure := object("metadata", raw)
-	if failure != nil {
-		return nil, failure
+func ReadMetadata(raw, stored []byte, newSlug func() string) ([]byte, *failure.Failure) {
+	keys, refused := object("metadata", raw)
+	if refused != nil {
+		return nil, refused
 	}
 	var sent Metadata
 	for _, part := range []struct {
@@ -80,8 +83,8 @@ func ReadMetadata(raw, stored []byte, newSlug func() string) ([]byte, *machine.F
 		into any
 	}{{"a2a", &sent.A2A}, {"background", &sent.Background}, {"session_budget", &sent.SessionBudget}, {"files", &sent.Files}} {
 		if value := keys[part.key]; len(value) > 0 {
-			if failure = unmarshal("metadata."+part.key, value, part.into); failure != nil {
-				return nil, failure
+			if refused = unmarshal("metadata."+part.key, value, part.into); refused != nil {
+				return nil, refused
 			}
 		}
 		for key := range keys { // reading looks at no case
@@ -95,8 +98,8 @@ func ReadMetadata(raw, stored []byte, newSlug func() string) ([]byte, *machine.F
 		former = new(Metadata)
 	}
 	sent.A2A = exposure(sent.A2A, former.A2A, newSlug)
-	if failure = sent.check(); failure != nil {
-		return nil, failure
+	if refused = sent.check(); refused != nil {
+		return nil, refused
 	}
 	known, err := json.Marshal(&sent)
 	if err == nil {
@@ -107,10 +110,10 @@ func ReadMetadata(raw, stored []byte, newSlug func() string) ([]byte, *machine.F
 		text, err = json.Marshal(keys)
 	}
 	if err != nil {
-		return nil, invalid("metadata holds malformed JSON")
+		return nil, invalid(failure.MalformedJSON).In("metadata")
 	}
-	if failure = noSecrets("metadata", text); failure != nil {
-		return nil, failure
+	if refused = noSecrets("metadata", text); refused != nil {
+		return nil, refused
 	}
 	return text, nil
 }
@@ -138,33 +141,33 @@ func exposure(sent, former *A2A, newSlug func() string) *A2A {
 	return next
 }
 
-func (m *Metadata) check() *machine.Failure {
+func (m *Metadata) check() *failure.Failure {
 	if budget := m.SessionBudget; budget != nil {
 		if _, ok := money.FromUSD(budget.MaxCostUSD); !ok {
-			return machine.Fail(failurepb.Code_INVALID_BUDGET, "metadata.session_budget.max_cost_usd must be a number above 0")
+			return failure.New(failurepb.Code_INVALID_BUDGET, failure.NumberAboveZero).In("metadata.session_budget.max_cost_usd")
 		}
 		if budget.OnReach == "" {
 			budget.OnReach = conversationpb.OnReachPause
 		}
 		if budget.OnReach != conversationpb.OnReachPause && budget.OnReach != conversationpb.OnReachStop {
-			return machine.Fail(failurepb.Code_INVALID_BUDGET, "metadata.session_budget.on_reach must be pause or stop")
+			return failure.New(failurepb.Code_INVALID_BUDGET, failure.OnReachChoice).In("metadata.session_budget.on_reach")
 		}
 	}
 	if files := m.Files; files != nil {
 		const maxFiles, maxDays, maxTypes = 1000, 36_500, 100
 		if files.MaxFiles < 0 || files.MaxFiles > maxFiles || files.MaxFileSize < 0 ||
 			files.RetentionDays < 0 || files.RetentionDays > maxDays || len(files.AllowedMIMETypes) > maxTypes {
-			return invalid("metadata.files: maxFiles is 0 to %d, retentionDays 0 to %d, maxFileSize not negative, allowedMimeTypes at most %d",
-				maxFiles, maxDays, maxTypes)
+			return invalid(failure.FilesMetadataOutOfRange).In("metadata.files").
+				Param("files", maxFiles).Param("days", maxDays).Param("types", maxTypes)
 		}
 	}
 	return nil
 }
 
 // object reads an object of a client, null being an empty one.
-func object(what string, raw []byte) (map[string]json.RawMessage, *machine.Failure) {
+func object(what string, raw []byte) (map[string]json.RawMessage, *failure.Failure) {
 	if len(raw) > MaxMetadata {
-		return nil, machine.Fail(failurepb.Code_TOO_LARGE, "%s is larger than %d bytes", what, MaxMetadata)
+		return nil, failure.New(failurepb.Code_TOO_LARGE, failure.TooLargeOf).In(what).Param("most", MaxMetadata)
 	}
 	keys := map[string]json.RawMessage{}
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
@@ -174,10 +177,10 @@ func object(what string, raw []byte) (map[string]json.RawMessage, *machine.Failu
 }
 
 // ReadObject checks an object that a client sent and that means nothing to the server.
-func ReadObject(what string, raw []byte) ([]byte, *machine.Failure) {
-	keys, failure := object(what, raw)
-	if failure != nil {
-		return nil, failure
+func ReadObject(what string, raw []byte) ([]byte, *failure.Failure) {
+	keys, refused := object(what, raw)
+	if refused != nil {
+		return nil, refused
 	}
 	return encode(what, keys)
 }

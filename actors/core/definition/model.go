@@ -7,8 +7,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"parley/actors/core/failure"
 	"parley/actors/core/money"
-	"parley/actors/machine"
 	"parley/proto/agentpb"
 	"parley/proto/directorypb"
 )
@@ -56,52 +56,52 @@ type ProviderSettings struct {
 }
 
 // ReadSettings checks the settings that a client sent for a model.
-func ReadSettings(raw []byte) ([]byte, *machine.Failure) {
+func ReadSettings(raw []byte) ([]byte, *failure.Failure) {
 	var settings Settings
-	keys, failure := object("settings", raw)
-	if failure == nil && len(keys) > 0 {
-		failure = unmarshal("settings", raw, &settings)
+	keys, refused := object("settings", raw)
+	if refused == nil && len(keys) > 0 {
+		refused = unmarshal("settings", raw, &settings)
 	}
-	if failure == nil {
-		failure = settings.check()
+	if refused == nil {
+		refused = settings.check()
 	}
-	if failure != nil {
-		return nil, failure
+	if refused != nil {
+		return nil, refused
 	}
 	return encode("settings", keys)
 }
 
-func (s *Settings) check() *machine.Failure {
+func (s *Settings) check() *failure.Failure {
 	const maxTimeoutMs = 3_600_000
 	switch {
 	case s.Temperature != nil && (*s.Temperature < 0 || *s.Temperature > 2):
-		return invalid("settings.temperature must be between 0 and 2")
+		return invalid(failure.OutOfRange).In("settings.temperature").Param("least", 0).Param("most", 2)
 	case s.TopP != nil && (*s.TopP < 0 || *s.TopP > 1):
-		return invalid("settings.topP must be between 0 and 1")
+		return invalid(failure.OutOfRange).In("settings.topP").Param("least", 0).Param("most", 1)
 	case s.MaxOutputTokens < 0 || s.MaxOutputTokens > maxTokens:
-		return invalid("settings.maxOutputTokens must be between 0 and %d", maxTokens)
+		return invalid(failure.OutOfRange).In("settings.maxOutputTokens").Param("least", 0).Param("most", maxTokens)
 	case s.ContextTokens < 0 || s.ContextTokens > 10*maxTokens:
-		return invalid("settings.contextTokens must be between 0 and %d", 10*maxTokens)
+		return invalid(failure.OutOfRange).In("settings.contextTokens").Param("least", 0).Param("most", 10*maxTokens)
 	case s.MaxRetries != nil && (*s.MaxRetries < 0 || *s.MaxRetries > 10):
-		return invalid("settings.maxRetries must be between 0 and 10")
+		return invalid(failure.OutOfRange).In("settings.maxRetries").Param("least", 0).Param("most", 10)
 	}
 	for _, limit := range []int64{s.FirstTokenTimeoutMs, s.IdleTimeoutMs, s.TotalTimeoutMs} {
 		if limit < 0 || limit > maxTimeoutMs {
-			return invalid("settings: a timeout is between 0 and %d ms", maxTimeoutMs)
+			return invalid(failure.TimeoutOutOfRange).In("settings").Param("most", maxTimeoutMs)
 		}
 	}
-	_, failure := ParseScript("settings.script", s.Script)
-	return failure
+	_, refused := ParseScript("settings.script", s.Script)
+	return refused
 }
 
 // ParseScript reads what a scripted model does; nil when nothing is said.
-func ParseScript(what string, raw []byte) (*agentpb.Script, *machine.Failure) {
+func ParseScript(what string, raw []byte) (*agentpb.Script, *failure.Failure) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil //nolint:nilnil // a model without a script says its canned answers
 	}
 	script := new(agentpb.Script)
 	if err := protojson.Unmarshal(raw, script); err != nil {
-		return nil, invalid("%s is no script: see the documentation of scripted models", what)
+		return nil, invalid(failure.BadScript).In(what)
 	}
 	return script, nil
 }
@@ -116,14 +116,14 @@ func ParseSettings(stored []byte) (*Settings, error) {
 }
 
 // ReadPricing checks the prices that a client sent for a model.
-func ReadPricing(raw []byte) ([]byte, *machine.Failure) {
+func ReadPricing(raw []byte) ([]byte, *failure.Failure) {
 	var pricing Pricing
-	keys, failure := object("pricing", raw)
-	if failure == nil && len(keys) > 0 {
-		failure = unmarshal("pricing", raw, &pricing)
+	keys, refused := object("pricing", raw)
+	if refused == nil && len(keys) > 0 {
+		refused = unmarshal("pricing", raw, &pricing)
 	}
-	if failure != nil {
-		return nil, failure
+	if refused != nil {
+		return nil, refused
 	}
 	const most = 1e6
 	for _, rate := range []*float64{
@@ -131,7 +131,7 @@ func ReadPricing(raw []byte) ([]byte, *machine.Failure) {
 		pricing.OutputSecondPer1K, pricing.InputCharacterPer1, pricing.PagePer1K, pricing.ImagePer1K,
 	} {
 		if rate != nil && (*rate < 0 || *rate > most) {
-			return nil, invalid("pricing: a rate is a number between 0 and %d", int64(most))
+			return nil, invalid(failure.PriceOutOfRange).In("pricing").Param("most", int64(most))
 		}
 	}
 	return encode("pricing", keys)
@@ -178,27 +178,27 @@ func ParseProviderSettings(stored []byte) (*ProviderSettings, error) {
 
 // ReadProvider checks the settings and credentials that a client sent for a provider. Values of headers are secrets, too.
 // Credentials that are not sent stay as they are stored; those that are null are taken away.
-func ReadProvider(settings []byte, credentials map[string]*string, stored Sealed) (*ProviderDraft, *machine.Failure) {
+func ReadProvider(settings []byte, credentials map[string]*string, stored Sealed) (*ProviderDraft, *failure.Failure) {
 	d := &ProviderDraft{Draft: Draft{given: map[string]string{}}}
-	keys, failure := object("settings", settings)
-	if failure != nil {
-		return nil, failure
+	keys, refused := object("settings", settings)
+	if refused != nil {
+		return nil, refused
 	}
 	var sent ProviderSettings
 	if len(keys) > 0 {
-		if failure = unmarshal("settings", settings, &sent); failure != nil {
-			return nil, failure
+		if refused = unmarshal("settings", settings, &sent); refused != nil {
+			return nil, refused
 		}
 	}
 	sent.BaseURL = strings.TrimSpace(sent.BaseURL)
 	if sent.BaseURL != "" && !isURL(sent.BaseURL) {
-		return nil, invalid("settings.baseUrl must be an http or https URL without a user name")
+		return nil, invalid(failure.MustBeHTTPURL).In("settings.baseUrl")
 	}
-	if sent.Headers, failure = d.headers(providerSettings, sent.Headers); failure != nil {
-		return nil, failure
+	if sent.Headers, refused = d.headers(providerSettings, sent.Headers); refused != nil {
+		return nil, refused
 	}
-	if _, failure = ParseScript("settings.script", sent.Script); failure != nil {
-		return nil, failure
+	if _, refused = ParseScript("settings.script", sent.Script); refused != nil {
+		return nil, refused
 	}
 	for key := range keys {
 		switch strings.ToLower(key) {
@@ -206,8 +206,8 @@ func ReadProvider(settings []byte, credentials map[string]*string, stored Sealed
 			delete(keys, key)
 		}
 	}
-	if d.Settings, failure = encodeBoth("settings", &sent, keys); failure != nil {
-		return nil, failure
+	if d.Settings, refused = encodeBoth("settings", &sent, keys); refused != nil {
+		return nil, refused
 	}
 	return d, d.credentials(credentials, stored)
 }
@@ -238,7 +238,7 @@ const (
 	credentialPath   = "credentials."
 )
 
-func (d *ProviderDraft) credentials(sent map[string]*string, stored Sealed) *machine.Failure {
+func (d *ProviderDraft) credentials(sent map[string]*string, stored Sealed) *failure.Failure {
 	for path := range stored {
 		name, isCredential := strings.CutPrefix(path, credentialPath)
 		if _, said := sent[name]; isCredential && !said {
@@ -250,17 +250,17 @@ func (d *ProviderDraft) credentials(sent map[string]*string, stored Sealed) *mac
 		switch {
 		case value == nil || strings.TrimSpace(*value) == "":
 		case !isCredentialName(name):
-			return invalid("credentials: %q is no name of a credential: 1 to 64 letters, digits and _", name)
+			return invalid(failure.BadCredentialName).In("credentials").Param("name", name)
 		case *value == Mask:
 			d.kept, d.wanted = append(d.kept, path), append(d.wanted, path)
 		case len(*value) > maxSecret || !isHeaderValue(strings.TrimSpace(*value)):
-			return invalid("credentials: %q is too long, or cannot be sent", name)
+			return invalid(failure.BadNamedCredential).In("credentials").Param("name", name)
 		default:
 			d.given[path] = strings.TrimSpace(*value)
 		}
 	}
 	if len(d.given)+len(d.kept) > maxCredentials+maxHeaders {
-		return invalid("credentials: there are more than %d", maxCredentials)
+		return invalid(failure.TooManyCredentials).In("credentials").Param("most", maxCredentials)
 	}
 	return nil
 }
@@ -302,21 +302,21 @@ func (s Secrets) ProviderHeaders(masked map[string]string) map[string]string {
 }
 
 // encode makes JSON of settings in which no credential may be.
-func encode(what string, keys map[string]json.RawMessage) ([]byte, *machine.Failure) {
+func encode(what string, keys map[string]json.RawMessage) ([]byte, *failure.Failure) {
 	text, err := json.Marshal(keys)
 	if err != nil {
-		return nil, invalid("%s is not valid JSON", what)
+		return nil, invalid(failure.NotJSON).In(what)
 	}
-	if failure := noSecrets(what, text); failure != nil {
-		return nil, failure
+	if refused := noSecrets(what, text); refused != nil {
+		return nil, refused
 	}
 	return text, nil
 }
 
 // encodeBoth is encode with known keys, which win, beside further ones.
-func encodeBoth(what string, known any, further map[string]json.RawMessage) ([]byte, *machine.Failure) {
-	if _, failure := encode(what, further); failure != nil {
-		return nil, failure
+func encodeBoth(what string, known any, further map[string]json.RawMessage) ([]byte, *failure.Failure) {
+	if _, refused := encode(what, further); refused != nil {
+		return nil, refused
 	}
 	text, err := json.Marshal(known)
 	if err == nil {
@@ -326,7 +326,7 @@ func encodeBoth(what string, known any, further map[string]json.RawMessage) ([]b
 		text, err = json.Marshal(further)
 	}
 	if err != nil {
-		return nil, invalid("%s is not valid JSON", what)
+		return nil, invalid(failure.NotJSON).In(what)
 	}
 	return text, nil
 }

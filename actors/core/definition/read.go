@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/failurepb"
 )
 
@@ -31,8 +31,8 @@ type Draft struct {
 	wanted []string          // of kept: those that must be stored already
 }
 
-func invalid(format string, args ...any) *machine.Failure {
-	return machine.Fail(failurepb.Code_INVALID_REQUEST, format, args...)
+func invalid(reason failure.Reason) *failure.Failure {
+	return failure.New(failurepb.Code_INVALID_REQUEST, reason)
 }
 
 // KindOf is the kind of agent that a config asks for.
@@ -47,36 +47,36 @@ func KindOf(raw []byte) string {
 }
 
 // Read checks a config that a client sent (document 3, 7.4 and 7.5). The failure is for the client.
-func Read(raw []byte) (*Draft, *machine.Failure) {
+func Read(raw []byte) (*Draft, *failure.Failure) {
 	if len(raw) == 0 || string(raw) == "null" {
-		return nil, invalid("Agent config is required")
+		return nil, invalid(failure.AgentConfigMissing)
 	}
 	if len(raw) > MaxConfig {
-		return nil, machine.Fail(failurepb.Code_TOO_LARGE, "config is larger than %d bytes", MaxConfig)
+		return nil, failure.New(failurepb.Code_TOO_LARGE, failure.TooLargeOf).In("config").Param("most", MaxConfig)
 	}
 	var head struct {
 		Kind string `json:"kind"`
 	}
-	if failure := unmarshal("config", raw, &head); failure != nil {
-		return nil, failure
+	if refused := unmarshal("config", raw, &head); refused != nil {
+		return nil, refused
 	}
 	draft := &Draft{given: map[string]string{}}
-	var failure *machine.Failure
+	var refused *failure.Failure
 	switch head.Kind {
 	case Connected:
-		failure = draft.readConnected(raw)
+		refused = draft.readConnected(raw)
 	case "", Native:
-		failure = draft.readNative(raw)
+		refused = draft.readNative(raw)
 	default:
-		failure = invalid("config.kind must be %s or %s", Native, Connected)
+		refused = invalid(failure.EitherOr).In("config.kind").Param("one", Native).Param("other", Connected)
 	}
-	if failure != nil {
-		return nil, failure
+	if refused != nil {
+		return nil, refused
 	}
 	return draft, nil
 }
 
-func (d *Draft) readConnected(raw []byte) *machine.Failure {
+func (d *Draft) readConnected(raw []byte) *failure.Failure {
 	var sent struct {
 		Connection *struct {
 			Connection
@@ -85,11 +85,11 @@ func (d *Draft) readConnected(raw []byte) *machine.Failure {
 			APIKey   json.RawMessage `json:"apiKey"`
 		} `json:"connection"`
 	}
-	if failure := unmarshal("config", raw, &sent); failure != nil {
-		return failure
+	if refused := unmarshal("config", raw, &sent); refused != nil {
+		return refused
 	}
 	if sent.Connection == nil {
-		return invalid("Connection settings are required for a connected agent")
+		return invalid(failure.ConnectionMissing)
 	}
 	c := sent.Connection.Connection
 	if c.Protocol == "" {
@@ -101,126 +101,127 @@ func (d *Draft) readConnected(raw []byte) *machine.Failure {
 	}
 	switch {
 	case c.Protocol != "a2a" && c.Protocol != "openai-chat" && c.Protocol != "openai-responses":
-		return invalid("Unsupported connected agent protocol: %s", c.Protocol)
+		return invalid(failure.ProtocolNotSupported).Param("protocol", c.Protocol)
 	case c.URL == "":
-		return invalid("Connected agent endpoint URL is required")
+		return invalid(failure.EndpointURLMissing)
 	case !isURL(c.URL):
-		return invalid("Connected agent endpoint URL must be an http or https URL without a user name")
+		return invalid(failure.BadEndpointURL)
 	case c.Model == "" && c.Protocol != "a2a":
-		return invalid("Model id is required for OpenAI-compatible connected agents")
+		return invalid(failure.ConnectedModelMissing)
 	}
-	failure := plain("config.connection", c.Model, c.CredentialProviderKey, c.ResponsePath)
-	if failure != nil {
-		return failure
+	refused := plain("config.connection", c.Model, c.CredentialProviderKey, c.ResponsePath)
+	if refused != nil {
+		return refused
 	}
-	if c.Headers, failure = d.headers("connection", c.Headers); failure != nil {
-		return failure
+	if c.Headers, refused = d.headers("connection", c.Headers); refused != nil {
+		return refused
 	}
-	if failure = d.apiKey(sent.Connection.APIKey); failure != nil {
-		return failure
+	if refused = d.apiKey(sent.Connection.APIKey); refused != nil {
+		return refused
 	}
 	d.Parsed = &Config{Kind: Connected, Connection: &c}
 	return d.encode(d.Parsed, nil)
 }
 
 // apiKey reads connection.apiKey: absent or blank keeps what is stored, null takes it away.
-func (d *Draft) apiKey(raw json.RawMessage) *machine.Failure {
+func (d *Draft) apiKey(raw json.RawMessage) *failure.Failure {
 	if string(raw) == "null" {
 		return nil
 	}
 	var key string
 	if len(raw) > 0 && json.Unmarshal(raw, &key) != nil {
-		return invalid("config.connection.apiKey must be a string")
+		return invalid(failure.MustBeString).In("config.connection.apiKey")
 	}
 	key = strings.TrimSpace(key)
 	switch {
 	case key == "" || key == Mask:
 		d.kept = append(d.kept, pathAPIKey)
 	case len(key) > maxSecret || !isHeaderValue(key):
-		return invalid("config.connection.apiKey is too long, or cannot be sent")
+		return invalid(failure.BadCredential).In("config.connection.apiKey")
 	default:
 		d.given[pathAPIKey] = key
 	}
 	return nil
 }
 
-func (d *Draft) readNative(raw []byte) *machine.Failure {
+func (d *Draft) readNative(raw []byte) *failure.Failure {
 	var config Config
-	if failure := unmarshal("config", raw, &config); failure != nil {
-		return failure
+	if refused := unmarshal("config", raw, &config); refused != nil {
+		return refused
 	}
 	config.ModelKey, config.Connection = strings.TrimSpace(config.ModelKey), nil
 	switch {
 	case config.ModelKey == "":
-		return invalid("Model configuration is required")
+		return invalid(failure.AgentModelMissing)
 	case config.Temperature != nil && (*config.Temperature < 0 || *config.Temperature > 2):
-		return invalid("config.temperature must be between 0 and 2")
+		return invalid(failure.OutOfRange).In("config.temperature").Param("least", 0).Param("most", 2)
 	case config.TopP != nil && (*config.TopP < 0 || *config.TopP > 1):
-		return invalid("config.topP must be between 0 and 1")
+		return invalid(failure.OutOfRange).In("config.topP").Param("least", 0).Param("most", 1)
 	case config.MaxTokens != nil && (*config.MaxTokens < 1 || *config.MaxTokens > maxTokens):
-		return invalid("config.maxTokens must be between 1 and %d", maxTokens)
+		return invalid(failure.OutOfRange).In("config.maxTokens").Param("least", 1).Param("most", maxTokens)
 	case config.MaxTurns < 0 || config.MaxTurns > 1000:
-		return invalid("config.maxTurns must be between 0 and 1000")
+		return invalid(failure.OutOfRange).In("config.maxTurns").Param("least", 0).Param("most", 1000)
 	case len(config.Tools) > maxTools, len(config.MCPServers) > maxServers, len(config.ToolBindings) > maxBindings:
-		return invalid("config has more than %d tools, %d mcpServers or %d toolBindings", maxTools, maxServers, maxBindings)
+		return invalid(failure.TooManyConfigParts).
+			Param("tools", maxTools).Param("servers", maxServers).Param("bindings", maxBindings)
 	}
-	if failure := config.plain(); failure != nil {
-		return failure
+	if refused := config.plain(); refused != nil {
+		return refused
 	}
-	if failure := d.nativeSecrets(&config); failure != nil {
-		return failure
+	if refused := d.nativeSecrets(&config); refused != nil {
+		return refused
 	}
-	further, failure := furtherKeys(raw)
-	if failure != nil {
-		return failure
+	further, refused := furtherKeys(raw)
+	if refused != nil {
+		return refused
 	}
 	d.Parsed = &config
 	return d.encode(&config, further)
 }
 
 // plain refuses keys and names that no log line and no header could show as they are.
-func (c *Config) plain() *machine.Failure {
-	failure := plain("config", c.ModelKey, c.PromptKey, c.KnowledgeKey, c.InputGuardrail, c.OutputGuardrail)
+func (c *Config) plain() *failure.Failure {
+	refused := plain("config", c.ModelKey, c.PromptKey, c.KnowledgeKey, c.InputGuardrail, c.OutputGuardrail)
 	for i := range c.ToolBindings {
-		if failure == nil {
-			failure = plain("config.toolBindings", append([]string{c.ToolBindings[i].Source, c.ToolBindings[i].SourceKey}, c.ToolBindings[i].ToolNames...)...)
+		if refused == nil {
+			refused = plain("config.toolBindings", append([]string{c.ToolBindings[i].Source, c.ToolBindings[i].SourceKey}, c.ToolBindings[i].ToolNames...)...)
 		}
 	}
 	for i := range c.Tools {
-		if failure == nil {
-			failure = plain("config.tools", c.Tools[i].Name)
+		if refused == nil {
+			refused = plain("config.tools", c.Tools[i].Name)
 		}
 	}
 	for i := range c.MCPServers {
-		if failure == nil {
-			failure = plain("config.mcpServers", append([]string{c.MCPServers[i].Name}, c.MCPServers[i].ToolNames...)...)
+		if refused == nil {
+			refused = plain("config.mcpServers", append([]string{c.MCPServers[i].Name}, c.MCPServers[i].ToolNames...)...)
 		}
 	}
-	return failure
+	return refused
 }
 
 // plain refuses control characters in keys and names.
-func plain(at string, names ...string) *machine.Failure {
+func plain(at string, names ...string) *failure.Failure {
 	for _, name := range names {
 		if strings.ContainsFunc(name, unicode.IsControl) {
-			return invalid("%s: %q holds control characters", at, name)
+			return invalid(failure.NameControlCharacters).In(at).Param("name", name)
 		}
 	}
 	return nil
 }
 
 // nativeSecrets takes the values of the headers out of the config.
-func (d *Draft) nativeSecrets(config *Config) *machine.Failure {
+func (d *Draft) nativeSecrets(config *Config) *failure.Failure {
 	seen := map[string]bool{}
 	for i := range config.Tools {
 		at := toolPath(config.Tools[i].Name)
 		if seen[at] {
-			return invalid("config.tools: two tools are called %q", config.Tools[i].Name)
+			return invalid(failure.TwoToolsOfOneName).In("config.tools").Param("name", config.Tools[i].Name)
 		}
 		seen[at] = true
-		headers, failure := d.headers(at, config.Tools[i].Headers)
-		if failure != nil {
-			return failure
+		headers, refused := d.headers(at, config.Tools[i].Headers)
+		if refused != nil {
+			return refused
 		}
 		config.Tools[i].Headers = headers
 	}
@@ -229,30 +230,30 @@ func (d *Draft) nativeSecrets(config *Config) *machine.Failure {
 		at := serverPath(server.Name)
 		switch {
 		case seen[at]:
-			return invalid("config.mcpServers: two servers are called %q", server.Name)
+			return invalid(failure.TwoServersOfOneName).In("config.mcpServers").Param("name", server.Name)
 		case !isURL(server.URL):
-			return invalid("config.mcpServers: %q needs an http or https URL without a user name", server.Name)
+			return invalid(failure.BadServerURL).In("config.mcpServers").Param("name", server.Name)
 		}
 		seen[at] = true
-		headers, failure := d.headers(at, server.Headers)
-		if failure != nil {
-			return failure
+		headers, refused := d.headers(at, server.Headers)
+		if refused != nil {
+			return refused
 		}
 		server.Headers = headers
 	}
 	for i := range config.ToolBindings {
-		if failure := noSecrets("config.toolBindings", config.ToolBindings[i].Config); failure != nil {
-			return failure
+		if refused := noSecrets("config.toolBindings", config.ToolBindings[i].Config); refused != nil {
+			return refused
 		}
 	}
 	return nil
 }
 
 // encode makes the JSON to be stored: of what was read, and of further keys.
-func (d *Draft) encode(config *Config, further map[string]json.RawMessage) *machine.Failure {
+func (d *Draft) encode(config *Config, further map[string]json.RawMessage) *failure.Failure {
 	text, err := json.Marshal(config)
 	if err != nil {
-		return invalid("config holds malformed JSON")
+		return invalid(failure.MalformedJSON).In("config")
 	}
 	if len(further) > 0 {
 		all := further
@@ -260,7 +261,7 @@ func (d *Draft) encode(config *Config, further map[string]json.RawMessage) *mach
 			text, err = json.Marshal(all)
 		}
 		if err != nil {
-			return invalid("config holds malformed JSON")
+			return invalid(failure.MalformedJSON).In("config")
 		}
 	}
 	d.Config = text
@@ -268,10 +269,10 @@ func (d *Draft) encode(config *Config, further map[string]json.RawMessage) *mach
 }
 
 // furtherKeys are the keys of a native config that mean nothing to the server.
-func furtherKeys(raw []byte) (map[string]json.RawMessage, *machine.Failure) {
+func furtherKeys(raw []byte) (map[string]json.RawMessage, *failure.Failure) {
 	var keys map[string]json.RawMessage
-	if failure := unmarshal("config", raw, &keys); failure != nil {
-		return nil, failure
+	if refused := unmarshal("config", raw, &keys); refused != nil {
+		return nil, refused
 	}
 	known := map[string]bool{"apikeyenc": true, "hasapikey": true}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
@@ -285,13 +286,13 @@ func furtherKeys(raw []byte) (map[string]json.RawMessage, *machine.Failure) {
 	}
 	rest, err := json.Marshal(keys)
 	if err != nil {
-		return nil, invalid("config is not valid JSON")
+		return nil, invalid(failure.NotJSON).In("config")
 	}
 	return keys, noSecrets("config", rest)
 }
 
 // unmarshal decodes JSON of a client; what is wrong with it is said in terms of JSON.
-func unmarshal(what string, raw []byte, into any) *machine.Failure {
+func unmarshal(what string, raw []byte, into any) *failure.Failure {
 	err := json.Unmarshal(raw, into)
 	if err == nil {
 		return nil
@@ -299,12 +300,12 @@ func unmarshal(what string, raw []byte, into any) *machine.Failure {
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
 	case !ok:
-		return invalid("%s is not valid JSON", what)
+		return invalid(failure.NotJSON).In(what)
 	case wrong.Field == "":
-		return invalid("%s must be an object", what)
+		return invalid(failure.MustBeObject).In(what)
 	}
 	field := strings.NewReplacer(".Connection.", ".", ".Policy.", ".").Replace(wrong.Field) // which are embedded
-	return invalid("%s.%s has the wrong type", what, field)
+	return invalid(failure.WrongJSONType).In(what + "." + field)
 }
 
 // isURL says whether something can be called there. A user name or password in it would not stay secret.

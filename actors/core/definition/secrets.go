@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 )
 
 // Mask stands for a secret wherever one is shown. Sent back, it keeps the stored secret.
@@ -184,7 +184,7 @@ func (d *Draft) Seal(
 	was, is := stored.origins(), d.Parsed.origins()
 	for _, path := range d.kept {
 		if stored.Sealed[path] != nil && was[path] != is[path] {
-			return nil, invalid("%s: the stored value was given for another host and is not sent to this one: give it again", path)
+			return nil, invalid(failure.SecretForAnotherHost).In(path)
 		}
 	}
 	return d.seal(recordKey, stored.Sealed, seal)
@@ -193,7 +193,7 @@ func (d *Draft) Seal(
 func (d *Draft) seal(recordKey string, stored Sealed, seal func(secret []byte, about string) ([]byte, error)) (Sealed, error) {
 	for _, path := range d.wanted {
 		if stored[path] == nil {
-			return nil, invalid("%s: there is no stored value to keep", path)
+			return nil, invalid(failure.SecretNotStored).In(path)
 		}
 	}
 	sealed := Sealed{}
@@ -213,9 +213,9 @@ func (d *Draft) seal(recordKey string, stored Sealed, seal func(secret []byte, a
 }
 
 // headers takes the values out of headers. Blank ones are dropped.
-func (d *Draft) headers(of string, headers map[string]string) (map[string]string, *machine.Failure) {
+func (d *Draft) headers(of string, headers map[string]string) (map[string]string, *failure.Failure) {
 	if len(headers) > maxHeaders {
-		return nil, invalid("%s has more than %d headers", of, maxHeaders)
+		return nil, invalid(failure.TooManyHeaders).In(of).Param("most", maxHeaders)
 	}
 	masked := make(map[string]string, len(headers))
 	for name, value := range headers {
@@ -225,9 +225,9 @@ func (d *Draft) headers(of string, headers map[string]string) (map[string]string
 		case name == "" || value == "":
 			continue
 		case len(name) > 128 || !isHeaderName(name):
-			return nil, invalid("%s: %q is no name of a header", of, name)
+			return nil, invalid(failure.BadHeaderName).In(of).Param("name", name)
 		case len(value) > maxSecret || !isHeaderValue(value):
-			return nil, invalid("%s: the value of header %q is too long, or cannot be sent", of, name)
+			return nil, invalid(failure.BadHeaderValue).In(of).Param("name", name)
 		case value == Mask:
 			d.kept, d.wanted = append(d.kept, path), append(d.wanted, path)
 		default:
@@ -248,32 +248,32 @@ func isSecretName(name string) bool {
 }
 
 // noSecrets refuses credentials where they would be kept in clear. Objects and arrays are looked into.
-func noSecrets(at string, raw json.RawMessage) *machine.Failure {
+func noSecrets(at string, raw json.RawMessage) *failure.Failure {
 	if len(raw) == 0 {
 		return nil
 	}
 	var value any
 	if json.Unmarshal(raw, &value) != nil {
-		return invalid("%s is not valid JSON", at)
+		return invalid(failure.NotJSON).In(at)
 	}
 	return noSecretsIn(at, value)
 }
 
-func noSecretsIn(at string, value any) *machine.Failure {
+func noSecretsIn(at string, value any) *failure.Failure {
 	switch value := value.(type) {
 	case map[string]any:
 		for name, inner := range value {
 			if text, isText := inner.(string); isText && text != "" && isSecretName(name) {
-				return invalid("%s.%s: a credential cannot be kept here", at, name)
+				return invalid(failure.CredentialInClear).In(at + "." + name)
 			}
-			if failure := noSecretsIn(at+"."+name, inner); failure != nil {
-				return failure
+			if refused := noSecretsIn(at+"."+name, inner); refused != nil {
+				return refused
 			}
 		}
 	case []any:
 		for _, inner := range value {
-			if failure := noSecretsIn(at, inner); failure != nil {
-				return failure
+			if refused := noSecretsIn(at, inner); refused != nil {
+				return refused
 			}
 		}
 	}

@@ -38,10 +38,10 @@ func New(code failurepb.Code, reason Reason) *Failure {
 	return &Failure{Code: code, Reason: reason}
 }
 
-// Verbatim returns a failure whose words are final: every surface shows them as they are. It is for what a surface refuses and
-// words itself, and for texts from outside (a hook's answer). Rules and everything that several surfaces share give reasons.
-func Verbatim(code failurepb.Code, format string, args ...any) *Failure {
-	return New(code, Literal).Param(paramText, fmt.Sprintf(format, args...))
+// Verbatim returns a failure in words from outside, which every surface shows as they are: a hook's answer. What this product
+// refuses itself has a reason.
+func Verbatim(code failurepb.Code, text string) *Failure {
+	return New(code, Literal).Param(paramText, text)
 }
 
 // In names the field that the failure is about, in the rules' spelling.

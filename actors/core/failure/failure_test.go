@@ -2,6 +2,8 @@ package failure_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -44,11 +46,30 @@ func TestWording(t *testing.T) {
 	require.Equal(t, failurepb.Code_CONFLICT, changed.WithCode(failurepb.Code_CONFLICT).Code)
 }
 
+// TestFailureIsAnError: it is found in what wraps it, and its details are what the client is shown.
+func TestFailureIsAnError(t *testing.T) {
+	busy := failure.New(failurepb.Code_CONVERSATION_BUSY, failure.TurnRunning).With("activeRunId", "run_1").With("since", 5)
+	require.Equal(t, "CONVERSATION_BUSY: a turn is running", busy.Error())
+	require.JSONEq(t, `{"activeRunId":"run_1","since":5}`, string(mustJSON(t, busy.Details)))
+	var found *failure.Failure
+	require.ErrorAs(t, fmt.Errorf("ask owner: %w", busy), &found)
+	require.Same(t, busy, found)
+	require.NotErrorAs(t, errors.New("broken"), &found)
+	require.Nil(t, failure.Verbatim(failurepb.Code_NOT_FOUND, "100% gone").Details)
+}
+
+// TestCapital: a name that begins a sentence gets a capital.
+func TestCapital(t *testing.T) {
+	words := &failure.Wording{Own: func(failure.Reason) string { return "{noun:c} {key:q} {none:c}not found" }}
+	missing := failure.New(failurepb.Code_NOT_FOUND, failure.RecordMissing).Param("noun", "agent version").Param("key", "k")
+	require.Equal(t, `Agent version "k" not found`, words.Text(missing))
+}
+
 // TestVerbatim: what is in a text, a file's name for example, is never taken for a template or for a name of ours.
 func TestVerbatim(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[{}.a-z:]*`)).Draw(t, "text")
-		f := failure.Verbatim(failurepb.Code_VALIDATION, "%s", text)
+		f := failure.Verbatim(failurepb.Code_VALIDATION, text)
 		require.Equal(t, text, snake().Text(f))
 		require.Equal(t, text, f.DefaultText())
 	})
@@ -60,7 +81,7 @@ func TestAcrossNodes(t *testing.T) {
 		failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound),
 		failure.New(failurepb.Code_UNAVAILABLE, failure.ConversationChanged).In("fileId").
 			Param("name", "the conversation fileId.txt").Param("most", 7).With("maxFiles", 3).With("ids", []string{"a"}),
-		failure.Verbatim(failurepb.Code_FORBIDDEN, "not %s", "you").With("maxFiles", 2),
+		failure.Verbatim(failurepb.Code_FORBIDDEN, "not you").With("maxFiles", 2),
 	} {
 		e, err := f.Encode()
 		require.NoError(t, err)

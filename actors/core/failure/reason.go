@@ -4,7 +4,7 @@ package failure
 // Its default words are in words.go; a surface may have its own (Wording).
 type Reason string
 
-// Literal is the reason of words that are final, see Verbatim.
+// Literal is the reason of words from outside, see Verbatim.
 const (
 	Literal Reason = "literal"
 )
@@ -86,6 +86,10 @@ const (
 	MessageNotFound         Reason = "message_not_found"
 	RunNotActive            Reason = "run_not_active"
 	TurnRunning             Reason = "turn_running"
+	MessageQueueFull        Reason = "message_queue_full"
+	QueueBefore             Reason = "queue_before"
+	QueueNotYet             Reason = "queue_not_yet"
+	BadOnBusy               Reason = "bad_on_busy"
 	NothingToContinue       Reason = "nothing_to_continue"
 	NotNewestAnswer         Reason = "not_newest_answer"
 	RegenerateDisabled      Reason = "regenerate_disabled"
@@ -140,6 +144,8 @@ const (
 	OutputNotJSON          Reason = "output_not_json"
 	ErrorNotUTF8           Reason = "error_not_utf8"
 	TooManyRememberedTools Reason = "too_many_remembered_tools"
+	PushesFull             Reason = "pushes_full"
+	TurnOver               Reason = "turn_over"
 	ToolNotRemembered      Reason = "tool_not_remembered"
 )
 
@@ -178,85 +184,34 @@ const (
 	QueueFull        Reason = "queue_full"
 )
 
+// Of webhooks.
+const (
+	BadURL               Reason = "bad_url"
+	URLScheme            Reason = "url_scheme"
+	URLNotPublic         Reason = "url_not_public"
+	NoEventTypes         Reason = "no_event_types"
+	UnknownEventType     Reason = "unknown_event_type"
+	BadEndpointStatus    Reason = "bad_endpoint_status"
+	EndpointNotFound     Reason = "endpoint_not_found"
+	DeliveryNotFound     Reason = "delivery_not_found"
+	EndpointsFull        Reason = "endpoints_full"
+	EndpointDisabled     Reason = "endpoint_disabled"
+	DeliveryPending      Reason = "delivery_pending"
+	DeliveryChanged      Reason = "delivery_changed"
+	TestNotRecorded      Reason = "test_not_recorded"
+	WebhooksNotYet       Reason = "webhooks_not_yet"
+	BadWebhookCommand    Reason = "bad_webhook_command"
+	FormerOutboxKeeper   Reason = "former_outbox_keeper"
+	BadDeliveriesRequest Reason = "bad_deliveries_request"
+	TooManySkipped       Reason = "too_many_skipped"
+)
+
 // Of idempotency keys.
 const (
 	IncompleteKey           Reason = "incomplete_key"
 	IdempotencyKeyReused    Reason = "idempotency_key_reused"
 	IdempotencyKeyInUse     Reason = "idempotency_key_in_use"
 	IdempotencyKeyOfAnother Reason = "idempotency_key_of_another"
-)
-
-// Of callers: who asks, and what they may.
-const (
-	AuthenticationRequired    Reason = "authentication_required"
-	AuthenticationUnavailable Reason = "authentication_unavailable"
-	InvalidToken              Reason = "invalid_token"
-	InvalidJWT                Reason = "invalid_jwt"
-	InvalidIssuer             Reason = "invalid_issuer"
-	InvalidAudience           Reason = "invalid_audience"
-	TokenExpired              Reason = "token_expired"
-	TokenNotYetValid          Reason = "token_not_yet_valid"
-	TokenWithoutExpiry        Reason = "token_without_expiry"
-	TokenWithoutUser          Reason = "token_without_user"
-	BadUserID                 Reason = "bad_user_id"
-	MalformedAuthorization    Reason = "malformed_authorization"
-	APITokenMissing           Reason = "api_token_missing"
-	APITokenUnknown           Reason = "api_token_unknown"
-	APITokenExpired           Reason = "api_token_expired"
-	APITokenWithoutTenant     Reason = "api_token_without_tenant"
-	APITokenWithoutProject    Reason = "api_token_without_project"
-	APITokenWithoutOwner      Reason = "api_token_without_owner"
-	APITokenOwnerNoMember     Reason = "api_token_owner_no_member"
-	TokenOwnerRole            Reason = "token_owner_role"
-	PermissionMissing         Reason = "permission_missing"
-	NotLicensed               Reason = "not_licensed"
-	AccessWithoutLevel        Reason = "access_without_level"
-	CallerNotEstablished      Reason = "caller_not_established"
-	PermissionNotChecked      Reason = "permission_not_checked"
-	NotPermitted              Reason = "not_permitted"
-	TooManyRequests           Reason = "too_many_requests"
-	TooManyStreams            Reason = "too_many_streams"
-	RateLimitNotChecked       Reason = "rate_limit_not_checked"
-	MonthUsedUp               Reason = "month_used_up"
-	MonthNotCounted           Reason = "month_not_counted"
-)
-
-// Of HTTP requests.
-const (
-	RouteNotFound              Reason = "route_not_found"
-	MethodNotAllowed           Reason = "method_not_allowed"
-	MalformedRequest           Reason = "malformed_request"
-	FoldedHeader               Reason = "folded_header"
-	RepeatedHeader             Reason = "repeated_header"
-	TwoLengths                 Reason = "two_lengths"
-	UnknownHost                Reason = "unknown_host"
-	ForeignOrigin              Reason = "foreign_origin"
-	ForeignSite                Reason = "foreign_site"
-	ContentTypeNotJSON         Reason = "content_type_not_json"
-	BodyNotUTF8                Reason = "body_not_utf8"
-	BodyTooDeep                Reason = "body_too_deep"
-	BodyNotJSON                Reason = "body_not_json"
-	BodyNotAnObject            Reason = "body_not_an_object"
-	BodyTooLarge               Reason = "body_too_large"
-	BodyTooLargeUnread         Reason = "body_too_large_unread"
-	NumberOutOfRange           Reason = "number_out_of_range"
-	WrongType                  Reason = "wrong_type"
-	NotOneOf                   Reason = "not_one_of"
-	NotWholeNumber             Reason = "not_whole_number"
-	BadPathEscape              Reason = "bad_path_escape"
-	ParameterNotUTF8           Reason = "parameter_not_utf8"
-	ParameterControlCharacters Reason = "parameter_control_characters"
-	BadIdempotencyKey          Reason = "bad_idempotency_key"
-	TemporarilyUnavailable     Reason = "temporarily_unavailable"
-	NotFinishedInTime          Reason = "not_finished_in_time"
-	Internal                   Reason = "internal"
-	TooManyConnections         Reason = "too_many_connections"
-	TooManyLargeRequests       Reason = "too_many_large_requests"
-	TooManyUploads             Reason = "too_many_uploads"
-	ServerStreamsFull          Reason = "server_streams_full"
-	ServerShuttingDown         Reason = "server_shutting_down"
-	ServerStopping             Reason = "server_stopping"
-	CannotFollow               Reason = "cannot_follow"
 )
 
 // Of what clients send in the same form to several surfaces.

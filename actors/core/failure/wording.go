@@ -8,9 +8,9 @@ import (
 
 // Wording is how a surface words failures. What it leaves out is worded as by default; nil words everything by default.
 //
-// Words are templates: {name} is a parameter or detail, {name:q} the same in quotation marks, {field} the failure's field and
-// {.name} any other field of the rules, both in the surface's spelling, {conversation} what the surface calls a conversation,
-// {{ a brace.
+// Words are templates: {name} is a parameter or detail, {name:q} the same in quotation marks, {name:c} with a capital first
+// letter, {field} the failure's field and {.name} any other field of the rules, both in the surface's spelling, {conversation}
+// what the surface calls a conversation, {{ a brace.
 type Wording struct {
 	// Own returns the surface's words for a reason, empty = the default words.
 	Own func(Reason) string
@@ -92,10 +92,13 @@ func (w *Wording) placeholder(name string, f *Failure) string {
 		}
 		return name
 	}
-	name, quoted := strings.CutSuffix(name, ":q")
+	name, form, _ := strings.Cut(name, ":")
 	text := show(f.value(name))
-	if quoted {
+	switch {
+	case form == "q":
 		return strconv.Quote(text)
+	case form == "c" && text != "":
+		return strings.ToUpper(text[:1]) + text[1:]
 	}
 	return text
 }

@@ -1,6 +1,7 @@
 package failure
 
-// words returns the default words of a reason, empty for one that is not known here. Wording explains the placeholders.
+// words returns the default words of a reason, empty for one that is not known here. Wording explains the placeholders. Some groups
+// of reasons have a file of their own, with their words.
 //
 // The release before reads the words: where two reasons say nearly the same, they keep what clients were told so far.
 func (r Reason) words() string {
@@ -125,6 +126,14 @@ func (r Reason) words() string {
 		return "no such run is active"
 	case TurnRunning:
 		return "a turn is running"
+	case MessageQueueFull:
+		return "the queue is full: it takes {most} messages and {bytes} bytes"
+	case QueueBefore:
+		return "queued messages come before"
+	case QueueNotYet:
+		return "messages cannot be queued before every node has this release"
+	case BadOnBusy:
+		return "{field} is reject, queue or interrupt"
 	case NothingToContinue:
 		return "no turn waits to be continued"
 	case NotNewestAnswer:
@@ -215,6 +224,10 @@ func (r Reason) words() string {
 		return "the {field} is not a JSON value"
 	case ErrorNotUTF8:
 		return "the {field} is not valid UTF-8"
+	case PushesFull:
+		return "there are {most} push notification configs of the task, or {all} of the context, that are not told of its end yet"
+	case TurnOver:
+		return "the turn is over"
 	case TooManyRememberedTools:
 		return "no more than {most} tools can be remembered"
 	case ToolNotRemembered:
@@ -265,6 +278,42 @@ func (r Reason) words() string {
 		return "a message takes at most {most} files"
 	case QueueFull:
 		return "too many background runs are queued in this project"
+	case BadURL:
+		return "{field} is not a valid URL"
+	case URLScheme:
+		return "{field} must use http or https"
+	case URLNotPublic:
+		return "{field} must resolve to a public address"
+	case NoEventTypes:
+		return "{field} must be a non-empty array of event types"
+	case UnknownEventType:
+		return "Unknown event type {type}"
+	case BadEndpointStatus:
+		return "{field} must be active or disabled"
+	case EndpointNotFound:
+		return "Webhook endpoint not found"
+	case DeliveryNotFound:
+		return "Webhook delivery not found"
+	case EndpointsFull:
+		return "A tenant may have at most {most} webhook endpoints"
+	case EndpointDisabled:
+		return "The webhook endpoint is disabled"
+	case DeliveryPending:
+		return "The delivery is still waiting"
+	case DeliveryChanged:
+		return "the delivery changed at the same time"
+	case TestNotRecorded:
+		return "The test delivery could not be recorded"
+	case WebhooksNotYet:
+		return "webhooks are available when every node of the cluster runs this release"
+	case BadWebhookCommand:
+		return "this is no command to a webhook endpoint"
+	case FormerOutboxKeeper:
+		return "a newer outbox worker has been heard"
+	case BadDeliveriesRequest:
+		return "limit must be 1 to {most}"
+	case TooManySkipped:
+		return "skip must be at most {most}"
 	case IncompleteKey:
 		return "a key needs an id, the SHA-256 of a request and a time to keep it"
 	case IdempotencyKeyReused:
@@ -273,136 +322,6 @@ func (r Reason) words() string {
 		return "a request with this Idempotency-Key is under way, or was, and its answer is not kept; it is not carried out twice"
 	case IdempotencyKeyOfAnother:
 		return "the key is not this request's"
-	case AuthenticationRequired:
-		return "Authentication required"
-	case AuthenticationUnavailable:
-		return "Authentication is unavailable at the moment"
-	case InvalidToken:
-		return "Invalid token"
-	case InvalidJWT:
-		return "Invalid JWT format"
-	case InvalidIssuer:
-		return "Invalid issuer"
-	case InvalidAudience:
-		return "Invalid audience"
-	case TokenExpired:
-		return "Token expired"
-	case TokenNotYetValid:
-		return "Token not yet valid"
-	case TokenWithoutExpiry:
-		return "Token has no expiry"
-	case TokenWithoutUser:
-		return "No user ID in token"
-	case BadUserID:
-		return "userId must have at most {most} bytes and no control characters"
-	case MalformedAuthorization:
-		return "Missing or invalid Authorization header. Use: Bearer <token>"
-	case APITokenMissing:
-		return "Missing API token"
-	case APITokenUnknown:
-		return "Invalid API token"
-	case APITokenExpired:
-		return "API token has expired"
-	case APITokenWithoutTenant:
-		return "Tenant not found for token"
-	case APITokenWithoutProject:
-		return "Token project context is missing"
-	case APITokenWithoutOwner:
-		return "API token owner is not available"
-	case APITokenOwnerNoMember:
-		return "API token owner is not a member of its project"
-	case TokenOwnerRole:
-		return "Forbidden: the token's owner has another role"
-	case PermissionMissing:
-		return "Forbidden: {service} requires {level} permission"
-	case NotLicensed:
-		return "This feature is not available in your license"
-	case AccessWithoutLevel:
-		return "access {access:q} of {path} names no level"
-	case CallerNotEstablished:
-		return "who asks cannot be established now, try again"
-	case PermissionNotChecked:
-		return "permission cannot be asked for now, try again"
-	case NotPermitted:
-		return "not permitted"
-	case TooManyRequests:
-		return "too many requests"
-	case TooManyStreams:
-		return "too many open streams"
-	case RateLimitNotChecked:
-		return "the rate limit cannot be checked now, try again"
-	case MonthUsedUp:
-		return "Rate limit exceeded for requests perMonth ({count}/{limit})"
-	case MonthNotCounted:
-		return "Rate limit enforcement unavailable"
-	case RouteNotFound:
-		return "Route not found: {method} {path}"
-	case MethodNotAllowed:
-		return "{method} is not allowed on {path}"
-	case MalformedRequest:
-		return "malformed HTTP request"
-	case FoldedHeader:
-		return "a header field must be one line"
-	case RepeatedHeader:
-		return "{header} must be there only once"
-	case TwoLengths:
-		return "Content-Length and Transfer-Encoding cannot be used together"
-	case UnknownHost:
-		return "the server is not known by this name: {from}"
-	case ForeignOrigin:
-		return "pages of this origin may not call the server: {from}"
-	case ForeignSite:
-		return "pages of other sites may not call the server"
-	case ContentTypeNotJSON:
-		return "Content-Type must be application/json"
-	case BodyNotUTF8:
-		return "the body is not valid UTF-8"
-	case BodyTooDeep:
-		return "the body is nested deeper than {most} levels"
-	case BodyNotJSON:
-		return "the body is not valid JSON: {problem}"
-	case BodyNotAnObject:
-		return "the body must be a JSON object"
-	case BodyTooLarge:
-		return "the body is larger than {most} bytes"
-	case BodyTooLargeUnread:
-		return "the body is too large"
-	case NumberOutOfRange:
-		return "the body holds a number that is out of range: {number}"
-	case WrongType:
-		return "{name} must be {type}"
-	case NotOneOf:
-		return "{name} must be one of: {choices}"
-	case NotWholeNumber:
-		return "{name} must be a non-negative integer"
-	case BadPathEscape:
-		return "the path holds a malformed escape"
-	case ParameterNotUTF8:
-		return "{source} {name:q} is not valid UTF-8"
-	case ParameterControlCharacters:
-		return "{source} {name:q} must not hold control characters"
-	case BadIdempotencyKey:
-		return "an Idempotency-Key is 1 to {most} printable ASCII characters"
-	case TemporarilyUnavailable:
-		return "temporarily unavailable, try again"
-	case NotFinishedInTime:
-		return "not finished in time; it may still be carried out"
-	case Internal:
-		return "Internal error"
-	case TooManyConnections:
-		return "too many connections"
-	case TooManyLargeRequests:
-		return "too many large requests at a time"
-	case TooManyUploads:
-		return "too many files are on their way"
-	case ServerStreamsFull:
-		return "too many open streams on this server"
-	case ServerShuttingDown:
-		return "the server is shutting down"
-	case ServerStopping:
-		return "the server is stopping"
-	case CannotFollow:
-		return "the {conversation} cannot be followed at the moment"
 	case BadBudget:
 		return "{field} must be {{{.maxCostUsd}: number, {.onReach}: pause or stop}"
 	case BudgetOutOfRange:
@@ -491,6 +410,14 @@ func (r Reason) words() string {
 		return "The store has failed"
 	case RecordStorageBusy:
 		return "Storage is busy; try again"
+	default:
+		for _, words := range []func(Reason) string{
+			fieldWords, callerWords, requestWords, recordWords, definitionWords, exchangeWords, responseWords, peopleWords, memberWords, licenceWords,
+		} {
+			if text := words(r); text != "" {
+				return text
+			}
+		}
+		return ""
 	}
-	return ""
 }

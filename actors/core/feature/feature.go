@@ -17,10 +17,17 @@ const (
 	Base Level = iota
 	// WholeCommands allows commands that carry the creation of their entity, and the entities that came with them (deliveries).
 	WholeCommands
+	// Webhooks allows what came with webhooks: rows of outboxes, endpoints and their deliveries, and the log of decisions.
+	Webhooks
+	// Console allows what came with the console: licence keys of tenants, and reads that add up usage where it is.
+	Console
 )
 
+// Oldest is the level of the release before this one. Nodes that have less are refused: what they lack is used without asking.
+const Oldest = WholeCommands
+
 // Newest is the level that this release has.
-const Newest = WholeCommands
+const Newest = Console
 
 // Gate is the level of the cluster as a node knows it. It may lag behind, and never runs ahead. The zero value is at Base. It is
 // safe for concurrent use.

@@ -18,6 +18,10 @@ type Bootstrap struct {
 	Accounts *Accounts
 	Token    string // API token of the configuration, "" = none
 	Tier     string // licence of the first tenant
+	// Owner is who registers the first tenant's company, by the configuration; nil = nobody signs in to it. Hash is of its
+	// password.
+	Owner *Registration
+	Hash  func(ctx context.Context, password string) ([]byte, error)
 
 	tenant *directorypb.Tenant // as this bootstrap creates it
 	unsure bool                // an attempt at that has failed, and may have created it
@@ -43,6 +47,9 @@ func (b *Bootstrap) Run(ctx context.Context) (secret string, err error) {
 		return "", err
 	}
 	if err = b.setTier(ctx); err != nil {
+		return "", err
+	}
+	if err = b.setOwner(ctx); err != nil {
 		return "", err
 	}
 	if b.Token != "" {
@@ -90,6 +97,39 @@ func (b *Bootstrap) setTier(ctx context.Context) error {
 	}
 	_, err = b.Accounts.tenants.Change(ctx, DefaultTenant, func(tenant *directorypb.Tenant) error {
 		tenant.Tier = b.Tier
+		return nil
+	})
+	return err
+}
+
+// setOwner lets the first tenant's owner sign in as configured, as long as they have no password: one that was changed stays. The
+// tenant gets the company's name with it.
+func (b *Bootstrap) setOwner(ctx context.Context) error {
+	if b.Owner == nil {
+		return nil
+	}
+	owner, err := b.Accounts.users.Get(ctx, DefaultOwner)
+	if err != nil || len(owner.GetSignIn().GetPassword()) > 0 {
+		if isMissing(err) {
+			return nil
+		}
+		return err
+	}
+	if _, err = b.Accounts.tenants.Change(ctx, DefaultTenant, func(tenant *directorypb.Tenant) error {
+		tenant.Name, tenant.Slug = b.Owner.Company, b.Owner.Slug
+		return nil
+	}); err != nil {
+		return err
+	}
+	hash, err := b.Hash(ctx, b.Owner.Password)
+	if err != nil {
+		return err
+	}
+	_, err = b.Accounts.users.Change(ctx, DefaultOwner, func(user *directorypb.User) error {
+		if len(user.GetSignIn().GetPassword()) == 0 {
+			user.Name, user.Email, user.CanLogin = b.Owner.Name, b.Owner.Email, true
+			user.SignIn = b.Accounts.newSignIn(hash)
+		}
 		return nil
 	})
 	return err

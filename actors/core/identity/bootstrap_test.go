@@ -157,3 +157,28 @@ func TestBootstrapByAll(t *testing.T) {
 		require.Len(t, records.List(name, ""), 1, name)
 	}
 }
+
+// TestCandidatesAreTheOldest: who registers companies with somebody's email does not keep them from signing in.
+func TestCandidatesAreTheOldest(t *testing.T) {
+	var minute atomic.Int64
+	accounts := identity.New(&collectiontest.Records{}, identity.Env{
+		NewID:  func(kind string) string { return fmt.Sprintf("%s_%05d", kind, numbered.Add(1)) },
+		Now:    func() time.Time { return time.UnixMilli(minute.Add(60_000)) },
+		Random: func(into []byte) { copy(into, fmt.Sprintf("%032d", numbered.Add(1))) },
+	})
+	var owners []string
+	for i := range 6 {
+		made, err := accounts.Register(t.Context(), &identity.Registration{
+			Company: fmt.Sprint("Company ", i), Slug: fmt.Sprint("company-", i), Name: "Ann", Email: "ann@company.test", Password: "x",
+		}, []byte("hash"))
+		require.NoError(t, err)
+		owners = append(owners, made.Owner.GetId())
+	}
+	found, err := accounts.Candidates(t.Context(), "ann@company.test", "")
+	require.NoError(t, err)
+	var ids []string
+	for _, user := range found {
+		ids = append(ids, user.GetId())
+	}
+	require.Equal(t, owners[:4], ids)
+}

@@ -1,9 +1,13 @@
 package identity
 
 import (
+	"maps"
+	"slices"
+
 	"parley/actors/core/access"
 	"parley/actors/core/collection"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
+	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
 
@@ -24,7 +28,7 @@ func (c Caller) administrates() error {
 	if c.operator || c.grant.Administrates() {
 		return nil
 	}
-	return machine.Fail(failurepb.Code_FORBIDDEN, "Forbidden")
+	return failure.New(failurepb.Code_FORBIDDEN, failure.Forbidden)
 }
 
 // sees says whether records of a tenant exist for the caller.
@@ -37,7 +41,7 @@ func (c Caller) operates() error {
 	if c.operator {
 		return nil
 	}
-	return machine.Fail(failurepb.Code_FORBIDDEN, "Forbidden")
+	return failure.New(failurepb.Code_FORBIDDEN, failure.Forbidden)
 }
 
 // tenant is the tenant that is meant: of a bearer always their own.
@@ -67,12 +71,58 @@ func (c Caller) within(permissions access.Scope) access.Scope {
 	return permissions.Within(c.grant)
 }
 
+// level is what the caller holds of a service; of an operator all.
+func (c Caller) level(service access.Service) access.Level {
+	if c.operator {
+		return access.Admin
+	}
+	return c.grant.Level(service)
+}
+
+// lower takes from a user, as they are to be in a project ("" = in the tenant), what neither they had before nor the caller holds.
+// It writes the lower level into permissions, which belong to the user.
+func (c Caller) lower(before, user *directorypb.User, projectID string, permissions *map[string]string) {
+	for _, definition := range access.Definitions() {
+		most := max(c.level(definition.Service), access.LevelIn(before, projectID, definition))
+		if access.LevelIn(user, projectID, definition) <= most {
+			continue
+		}
+		if *permissions == nil {
+			*permissions = map[string]string{}
+		}
+		(*permissions)[string(definition.Service)] = most.String()
+	}
+}
+
+// covers says that the caller holds all that a user may do, wherever they are a member.
+func (c Caller) covers(user *directorypb.User, groups []*directorypb.Group) bool {
+	if c.operator {
+		return true
+	}
+	if user.GetRole() == access.RoleOwner && c.grant.Owner.GetRole() != access.RoleOwner {
+		return false
+	}
+	places := append(slices.Collect(maps.Keys(user.GetMemberships())), "")
+	for _, definition := range access.Definitions() {
+		for _, projectID := range places {
+			level := access.LevelIn(user, projectID, definition, groups...)
+			if definition.Service == access.Webhooks && level == access.Write {
+				level = access.Read
+			}
+			if level > c.level(definition.Service) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // limit is how many of something the caller's plan allows; bound says whether it limits that at all.
 func (c Caller) limit(of func(access.Limits) int) (most int, bound bool) {
 	if c.operator {
 		return 0, false
 	}
-	most = of(c.grant.Tier().Limits())
+	most = of(c.grant.Licence().Limits())
 	return most, most != access.Unlimited
 }
 

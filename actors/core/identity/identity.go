@@ -5,19 +5,30 @@
 //
 // # Rules
 //
+// Who signs in has a password, of which a bcrypt hash is kept, and sessions of one generation: whatever ends all sessions of a user
+// raises it. Users who may not sign in (canLogin) have no sessions.
+//
 // A tenant's slug, a project's key and a user's email are unique: the slug on the server, the others in their tenant. A tenant
 // keeps its last owner. The plan's limits on users and API tokens bind everybody but the operator, exactly, however many requests
-// are made at once. Nobody gives a user or a token more than they have themselves. Deleting a user deletes their tokens.
+// are made at once. Nobody gives a user, a group or a token more than they have themselves: what exceeds it is lowered, or refused
+// where it cannot be. Deleting a user deletes their tokens; leaving a project deletes those for it.
 //
-// What a rule refuses is a *machine.Failure. A record that does not exist, or belongs to a tenant that the caller does not see, is
+// Owners are changed by owners only, and deleted by none of them: they are given another role first, as long as another owner can
+// sign in.
+//
+// A tenant's licence is what its key gives, while that counts, else its tier. It is computed from the record and the clock wherever it is
+// asked for: nothing has to happen when a key ends.
+//
+// What a rule refuses is a *failure.Failure. A record that does not exist, or belongs to a tenant that the caller does not see, is
 // a *collection.MissingError.
 package identity
 
 import (
+	"strings"
 	"time"
 
 	"parley/actors/core/collection"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -30,6 +41,8 @@ const (
 	Tokens        = "tokens"
 	TokenUses     = "token_uses"
 	RequestCounts = "request_counts"
+	AccessCodes   = "access_codes"
+	Groups        = "groups"
 )
 
 // The first tenant and what belongs to it. Callers of the conversation server without an API token are in this project.
@@ -44,6 +57,14 @@ type Env struct {
 	NewID  func(kind string) string
 	Now    func() time.Time
 	Random func([]byte) // fills it with cryptographic randomness
+	// Ready says that every node of the cluster knows memberships, groups and invitations. Default: it does.
+	Ready func() bool
+	// LicenceKeys reads offline licence keys; nil = none is taken, and none counts.
+	LicenceKeys LicenceKeys
+	// LicenceGrace is how long a key counts after its end.
+	LicenceGrace time.Duration
+	// LicencesReady says that every node of the cluster knows licence keys. Default: it does.
+	LicencesReady func() bool
 }
 
 // Accounts is the tenants, projects, users and API tokens of the server. It is safe for concurrent use.
@@ -55,6 +76,8 @@ type Accounts struct {
 	tokens   *collection.Collection[directorypb.Token]
 	uses     *collection.Collection[directorypb.TokenUse]
 	counts   *collection.Collection[directorypb.RequestCount]
+	codes    *collection.Collection[accessCode]
+	groups   *collection.Collection[directorypb.Group]
 }
 
 // New returns the accounts in a store.
@@ -64,9 +87,10 @@ func New(store collection.Store, env Env) *Accounts {
 		tenants: collection.Proto(store, collection.Declaration[directorypb.Tenant]{
 			Name: Tenants, Noun: "tenant", Key: (*directorypb.Tenant).GetId, Created: (*directorypb.Tenant).GetCreatedAt,
 			Scope: func(*directorypb.Tenant) string { return Tenants },
+			Terms: func(t *directorypb.Tenant) []string { return []string{slugTerm(t.GetSlug())} },
 			Unique: []collection.Unique[directorypb.Tenant]{{
 				Field: "slug", Of: (*directorypb.Tenant).GetSlug, Taken: func(t *directorypb.Tenant) error {
-					return machine.Fail(failurepb.Code_CONFLICT, "there is a tenant with the slug %q", t.GetSlug())
+					return failure.New(failurepb.Code_CONFLICT, failure.SlugTaken).Param("slug", t.GetSlug())
 				},
 			}},
 		}),
@@ -76,7 +100,7 @@ func New(store collection.Store, env Env) *Accounts {
 			Terms: func(p *directorypb.Project) []string { return []string{tenantTerm(p.GetTenantId())} },
 			Unique: []collection.Unique[directorypb.Project]{{
 				Field: "key", Of: (*directorypb.Project).GetKey, Taken: func(p *directorypb.Project) error {
-					return machine.Fail(failurepb.Code_CONFLICT, "there is a project with the key %q", p.GetKey())
+					return failure.New(failurepb.Code_CONFLICT, failure.ProjectKeyTaken).Param("key", p.GetKey())
 				},
 			}},
 		}),
@@ -84,11 +108,22 @@ func New(store collection.Store, env Env) *Accounts {
 			Name: Users, Noun: "user", Key: (*directorypb.User).GetId, Created: (*directorypb.User).GetCreatedAt,
 			Scope: func(u *directorypb.User) string { return collection.Scope(Users, u.GetTenantId()) },
 			Terms: func(u *directorypb.User) []string {
-				return []string{tenantTerm(u.GetTenantId()), roleTerm(u.GetTenantId(), u.GetRole())}
+				terms := []string{tenantTerm(u.GetTenantId()), roleTerm(u.GetTenantId(), u.GetRole()), emailTerm(u.GetEmail())}
+				for _, id := range u.GetGroupIds() {
+					terms = append(terms, groupTerm(id))
+				}
+				if known := u.GetSignIn().GetProviderIdentity(); known != nil {
+					terms = append(terms, providerTerm(u.GetTenantId(), known.GetIssuer(), known.GetSubject()))
+				}
+				return terms
 			},
 			Unique: []collection.Unique[directorypb.User]{{
 				Field: "email", Of: (*directorypb.User).GetEmail, Taken: func(*directorypb.User) error {
-					return machine.Fail(failurepb.Code_ALREADY_EXISTS, "User with this email already exists in your organization")
+					return failure.New(failurepb.Code_ALREADY_EXISTS, failure.EmailTaken)
+				},
+			}, {
+				Field: "provider", Of: providerIdentity, Taken: func(*directorypb.User) error {
+					return failure.New(failurepb.Code_ALREADY_EXISTS, failure.ProviderIdentityTaken)
 				},
 			}},
 		}),
@@ -102,6 +137,19 @@ func New(store collection.Store, env Env) *Accounts {
 		}),
 		uses:   collection.Proto(store, collection.Declaration[directorypb.TokenUse]{Name: TokenUses, Noun: "use of a token"}),
 		counts: collection.Proto(store, collection.Declaration[directorypb.RequestCount]{Name: RequestCounts, Noun: "request count"}),
+		groups: collection.Proto(store, collection.Declaration[directorypb.Group]{
+			Name: Groups, Noun: "group", Key: (*directorypb.Group).GetId, Created: (*directorypb.Group).GetCreatedAt,
+			Scope: func(g *directorypb.Group) string { return collection.Scope(Groups, g.GetTenantId()) },
+			Terms: func(g *directorypb.Group) []string { return []string{tenantTerm(g.GetTenantId())} },
+			Unique: []collection.Unique[directorypb.Group]{{
+				Field: "name", Of: func(g *directorypb.Group) string { return strings.ToLower(g.GetName()) }, Taken: func(*directorypb.Group) error {
+					return failure.New(failurepb.Code_ALREADY_EXISTS, failure.GroupNameTaken)
+				},
+			}},
+		}),
+		codes: collection.JSON(store, collection.Declaration[accessCode]{
+			Name: AccessCodes, Noun: "access code", Key: func(c *accessCode) string { return c.Hash },
+		}),
 	}
 }
 
@@ -109,10 +157,13 @@ func idTerm(id string) string                 { return collection.Term("id", id)
 func tenantTerm(tenantID string) string       { return collection.Term("tenant", tenantID) }
 func projectTerm(projectID string) string     { return collection.Term("project", projectID) }
 func userTerm(tenantID, userID string) string { return collection.Term("user", tenantID, userID) }
+func emailTerm(email string) string           { return collection.Term("email", email) }
+func groupTerm(groupID string) string         { return collection.Term("group", groupID) }
+func slugTerm(slug string) string             { return collection.Term("slug", slug) }
 func roleTerm(tenantID, role string) string   { return collection.Term("role", tenantID, role) }
 
-func invalid(format string, args ...any) *machine.Failure {
-	return machine.Fail(failurepb.Code_VALIDATION, format, args...)
+func invalid(reason failure.Reason) *failure.Failure {
+	return failure.New(failurepb.Code_VALIDATION, reason)
 }
 
 // limit is a plan's limit on the records of a tenant; none for callers that no plan binds.
@@ -121,6 +172,7 @@ func limit(what, tenantID string, most int, bound bool) []collection.Limit {
 		return nil
 	}
 	return []collection.Limit{{Term: tenantTerm(tenantID), Most: most, Reached: func(count int) error {
-		return machine.Fail(failurepb.Code_QUOTA_REACHED, "%s limit reached (%d/%d)", what, count, most)
+		return failure.New(failurepb.Code_QUOTA_REACHED, failure.RecordLimitReached).
+			Param("records", what).Param("count", count).Param("most", most)
 	}}}
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"parley/actors/core/access"
 	"parley/actors/core/collection"
+	"parley/actors/core/failure"
 	"parley/proto/directorypb"
 )
 
@@ -30,37 +32,58 @@ func (a *Accounts) CreateTenant(ctx context.Context, caller Caller, in NewTenant
 		return nil, nil, err
 	}
 	in.Tier, in.Owner = cmp.Or(in.Tier, string(access.Free)), cmp.Or(in.Owner, "Owner")
+	made, err := a.found(ctx, in, nil)
+	return made.Tenant, made.Project, err
+}
+
+// Founded is a new tenant with its owner and first project.
+type Founded struct {
+	Tenant  *directorypb.Tenant
+	Project *directorypb.Project
+	Owner   *directorypb.User
+}
+
+// found creates a tenant. The owner signs in with signIn, nil = never.
+func (a *Accounts) found(ctx context.Context, in NewTenant, signIn *directorypb.SignIn) (Founded, error) {
 	email, err := in.check()
 	if err != nil {
-		return nil, nil, err
+		return Founded{}, err
 	}
 	now := a.env.Now().UnixMilli()
 	tenant := &directorypb.Tenant{
 		Id: a.env.NewID("tenant"), Name: in.Name, Slug: in.Slug, Tier: in.Tier, OwnerId: a.env.NewID("usr"), CreatedAt: now,
 	}
 	if err = a.tenants.CheckUnique(tenant); err != nil {
-		return nil, nil, err
+		return Founded{}, err
 	}
 	project := &directorypb.Project{
 		Id: a.env.NewID("proj"), TenantId: tenant.GetId(), Key: "default", Name: "Default Project", CreatedAt: now,
 	}
 	// The tenant comes last: the owner and the project count for nobody until it exists, nor when it is refused.
-	if _, err = a.users.Add(ctx, &directorypb.User{
+	owner := &directorypb.User{
 		Id: tenant.GetOwnerId(), TenantId: tenant.GetId(), Name: in.Owner, Email: email, Role: access.RoleOwner,
-		ProjectIds: []string{project.GetId()}, CreatedAt: now, UpdatedAt: now,
-	}); err != nil {
-		return nil, nil, err
+		ProjectIds: []string{project.GetId()}, CanLogin: signIn != nil, SignIn: signIn, CreatedAt: now, UpdatedAt: now,
+	}
+	if _, err = a.users.Add(ctx, owner); err != nil {
+		return Founded{}, err
 	}
 	if _, err = a.projects.Add(ctx, project); err != nil {
-		return nil, nil, err
+		return Founded{}, err
 	}
-	return tenant, project, a.tenants.Create(ctx, tenant, nil)
+	if err = a.tenants.Create(ctx, tenant, nil); err != nil {
+		if collection.IsConflict(err) { // it was refused for certain: somebody else has the slug
+			a.users.Drop(ctx, owner.GetId())
+			a.projects.Drop(ctx, project.GetId())
+		}
+		return Founded{}, err
+	}
+	return Founded{tenant, project, owner}, nil
 }
 
 // check makes a slug where none is given, and returns the owner's email as it is stored.
 func (in *NewTenant) check() (email string, err error) {
 	if in.Name == "" {
-		return "", invalid("a tenant needs a name")
+		return "", invalid(failure.RecordWithoutName).Param("noun", "tenant")
 	}
 	if err = checkName(in.Name); err != nil {
 		return "", err
@@ -81,14 +104,14 @@ func (in *NewTenant) check() (email string, err error) {
 func slugFor(field, given, name string) (string, error) {
 	slug := cmp.Or(given, slugOf(name))
 	if slug == "" || slug != slugOf(slug) {
-		return "", invalid("%s %q: lower case letters, digits and single hyphens", field, slug)
+		return "", invalid(failure.BadSlug).In(field).Param("slug", slug)
 	}
 	return slug, checkName(slug)
 }
 
 func checkTier(tier string) error {
 	if string(access.ParseTier(tier)) != tier {
-		return invalid("tier %q: FREE, STARTER, PROFESSIONAL, ENTERPRISE or ON_PREMISE", tier)
+		return invalid(failure.BadTier).In("tier").Param("tier", tier)
 	}
 	return nil
 }
@@ -125,46 +148,84 @@ func (a *Accounts) DeleteTenant(ctx context.Context, caller Caller, id string) e
 	}
 	return a.tenants.DeleteIn(ctx, collection.Scope(Tokens, id), id, func(*directorypb.Tenant) error {
 		if id == DefaultTenant || a.tokens.Count(tenantTerm(id)) > 0 {
-			return invalid("tenant %s is the first one, or has API tokens", id)
+			return invalid(failure.AccountInUse).Param("noun", "tenant").Param("id", id)
 		}
 		return nil
 	})
 }
 
-// CreateProject creates a project; the key is made of the name, and the name of the key, where one is empty.
-func (a *Accounts) CreateProject(ctx context.Context, caller Caller, tenantID, key, name string) (*directorypb.Project, error) {
+// Limits of a tenant's projects, and of what is written about one.
+const (
+	maxProjects    = 1000
+	maxDescription = 500 // characters
+)
+
+// NewProject is a project to create.
+type NewProject struct {
+	TenantID    string // of an operator's request; "" = the first tenant
+	Key, Name   string // the one is made of the other where it is empty
+	Description string
+}
+
+// CreateProject creates a project.
+func (a *Accounts) CreateProject(ctx context.Context, caller Caller, in NewProject) (*directorypb.Project, error) {
 	if err := caller.administrates(); err != nil {
 		return nil, err
 	}
-	tenantID = caller.tenant(tenantID)
+	tenantID := caller.tenant(in.TenantID)
 	if _, err := a.tenants.Get(ctx, tenantID); err != nil {
 		return nil, err
 	}
-	key, err := slugFor("key", key, name)
+	in.Name = strings.TrimSpace(in.Name)
+	key, err := slugFor("key", in.Key, in.Name)
 	if err != nil {
 		return nil, err
 	}
-	if err = checkName(name); err != nil {
+	if err = checkTexts(in.Name, in.Description); err != nil {
 		return nil, err
 	}
+	now := a.env.Now().UnixMilli()
 	project := &directorypb.Project{
-		Id: a.env.NewID("proj"), TenantId: tenantID, Key: key, Name: cmp.Or(name, key), CreatedAt: a.env.Now().UnixMilli(),
+		Id: a.env.NewID("proj"), TenantId: tenantID, Key: key, Name: cmp.Or(in.Name, key), Description: in.Description,
+		CreatedAt: now, UpdatedAt: now,
 	}
-	return project, a.projects.Create(ctx, project, nil)
+	most, bound := caller.limit(func(l access.Limits) int { return l.MaxProjects })
+	if !caller.operator && (!bound || most > maxProjects) {
+		most, bound = maxProjects, true
+	}
+	return project, a.projects.Create(ctx, project, nil, limit(Projects, tenantID, most, bound)...)
 }
 
-// RenameProject changes a project's name.
-func (a *Accounts) RenameProject(ctx context.Context, caller Caller, id, name string) (*directorypb.Project, error) {
+func checkTexts(name, description string) error {
+	if utf8.RuneCountInString(description) > maxDescription {
+		return invalid(failure.AtMostCharacters).In("description").Param("most", maxDescription)
+	}
+	return checkName(name)
+}
+
+// UpdateProject changes a project's name and description; nil stays.
+func (a *Accounts) UpdateProject(ctx context.Context, caller Caller, id string, name, description *string) (*directorypb.Project, error) {
 	if _, err := a.project(ctx, caller, id); err != nil {
 		return nil, err
 	}
 	return a.projects.Change(ctx, id, func(project *directorypb.Project) error {
-		project.Name = name
-		if name == "" {
-			return invalid("a project needs a name")
+		if name != nil {
+			project.Name = strings.TrimSpace(*name)
 		}
-		return checkName(name)
+		if description != nil {
+			project.Description = *description
+		}
+		project.UpdatedAt = a.env.Now().UnixMilli()
+		if project.GetName() == "" {
+			return invalid(failure.RecordWithoutName).Param("noun", "project")
+		}
+		return checkTexts(project.GetName(), project.GetDescription())
 	})
+}
+
+// OwnProjects returns the projects in which the holder of a grant may act, newest first.
+func (a *Accounts) OwnProjects(grant *access.Grant) ([]*directorypb.Project, error) {
+	return a.projectsOf(grant.Owner, grant.Groups)
 }
 
 // ListProjects returns all projects that the caller sees by id, or those of a tenant.
@@ -172,15 +233,18 @@ func (a *Accounts) ListProjects(caller Caller, tenantID string) ([]*directorypb.
 	return listed(caller, a.projects, tenantID, (*directorypb.Project).GetTenantId)
 }
 
-// DeleteProject deletes a project that has no API tokens. The first one stays.
+// DeleteProject deletes a project that has no API tokens. The first one stays, and the last one of a tenant.
 func (a *Accounts) DeleteProject(ctx context.Context, caller Caller, id string) error {
 	project, err := a.project(ctx, caller, id)
 	if err != nil {
 		return err
 	}
 	return a.projects.DeleteIn(ctx, collection.Scope(Tokens, project.GetTenantId()), id, func(*directorypb.Project) error {
-		if id == DefaultProject || a.tokens.Count(projectTerm(id)) > 0 {
-			return invalid("project %s is the first one, or has API tokens", id)
+		switch {
+		case id == DefaultProject || a.tokens.Count(projectTerm(id)) > 0:
+			return invalid(failure.AccountInUse).Param("noun", "project").Param("id", id)
+		case a.projects.Count(tenantTerm(project.GetTenantId())) <= 1:
+			return invalid(failure.LastProject)
 		}
 		return nil
 	})
@@ -208,7 +272,7 @@ func (a *Accounts) projectIn(ctx context.Context, caller Caller, tenantID, id st
 	}
 	project, err := a.project(ctx, caller, id)
 	if err == nil && project.GetTenantId() != tenantID {
-		err = invalid("project %s is another tenant's", id)
+		err = invalid(failure.ProjectOfAnotherTenant).Param("project", id)
 	}
 	return id, err
 }

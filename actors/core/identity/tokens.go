@@ -10,7 +10,7 @@ import (
 
 	"parley/actors/core/access"
 	"parley/actors/core/collection"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -83,15 +83,15 @@ func (in *NewToken) check(now time.Time) (expires int64, err error) {
 	label := strings.TrimSpace(in.Label)
 	switch {
 	case utf8.RuneCountInString(label) < minLabel:
-		return 0, invalid("Label must be at least %d characters", minLabel)
+		return 0, invalid(failure.AtLeastCharacters).In("Label").Param("least", minLabel)
 	case len(label) > maxLabel:
-		return 0, invalid("label must have at most %d bytes", maxLabel)
+		return 0, invalid(failure.AtMostBytes).In("label").Param("most", maxLabel)
 	case in.ExpiresAt == "":
 		return 0, nil
 	}
 	at, err := time.Parse(time.RFC3339, in.ExpiresAt)
 	if err != nil || !at.After(now) {
-		return 0, invalid("expiresAt must be a date-time (ISO 8601) in the future")
+		return 0, invalid(failure.MustBeFutureTime).In("expiresAt")
 	}
 	return at.UnixMilli(), nil
 }
@@ -102,7 +102,7 @@ func (a *Accounts) joinProject(ctx context.Context, caller Caller, user *directo
 		return nil
 	}
 	if !caller.operator {
-		return machine.Fail(failurepb.Code_FORBIDDEN, "The user is not a member of the project")
+		return failure.New(failurepb.Code_FORBIDDEN, failure.NotMemberOfProject)
 	}
 	_, err := a.users.Change(ctx, user.GetId(), func(user *directorypb.User) error {
 		if !access.MemberOf(user, projectID) {
@@ -119,10 +119,11 @@ func scopeFor(caller Caller, token *directorypb.Token, user *directorypb.User, i
 	if in.Scoped {
 		return true, caller.within(in.Scope)
 	}
-	if grant := caller.grant; !caller.operator && !grant.Covers(access.NewGrant(token, user, grant.Tenant, grant.Project)) {
-		return true, grant.Scope()
+	grant := caller.grant
+	if caller.operator || grant.Covers(access.NewGrant(token, user, grant.Tenant, &directorypb.Project{Id: token.GetProjectId()})) {
+		return false, nil
 	}
-	return false, nil
+	return true, grant.Scope()
 }
 
 // PageTokens returns API tokens of a user, newest first, and how many there are.
@@ -173,12 +174,16 @@ func (a *Accounts) deleteToken(ctx context.Context, token *directorypb.Token) er
 	return nil
 }
 
-func (a *Accounts) deleteTokensOf(ctx context.Context, user *directorypb.User) error {
+// deleteTokensOf deletes a user's tokens for a project, "" = for any.
+func (a *Accounts) deleteTokensOf(ctx context.Context, user *directorypb.User, projectID string) error {
 	tokens, err := a.tokens.All(userTerm(user.GetTenantId(), user.GetId()))
 	if err != nil {
 		return err
 	}
 	for _, token := range tokens {
+		if projectID != "" && token.GetProjectId() != projectID {
+			continue
+		}
 		if err = a.deleteToken(ctx, token); err != nil && !isMissing(err) {
 			return err
 		}

@@ -7,8 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	"parley/actors/core/access"
+	"parley/actors/core/failure"
 	"parley/proto/directorypb"
+	"parley/proto/failurepb"
 )
 
 // Limits of names and emails, in bytes.
@@ -57,7 +61,7 @@ func (a *Accounts) CreateUser(ctx context.Context, caller Caller, in NewUser) (*
 // check returns the email as it is stored.
 func (in *NewUser) check(caller Caller) (email string, err error) {
 	if strings.TrimSpace(in.Name) == "" || in.Role == "" {
-		return "", invalid("Name and role are required")
+		return "", invalid(failure.NameAndRoleRequired)
 	}
 	if err = checkName(in.Name); err != nil {
 		return "", err
@@ -70,7 +74,7 @@ func (in *NewUser) check(caller Caller) (email string, err error) {
 
 func checkName(name string) error {
 	if len(name) > maxName {
-		return invalid("name must have at most %d bytes", maxName)
+		return invalid(failure.AtMostBytes).In("name").Param("most", maxName)
 	}
 	return nil
 }
@@ -83,7 +87,7 @@ func readEmail(given string) (string, error) {
 	}
 	parsed, err := mail.ParseAddress(email)
 	if err != nil || parsed.Address != email || len(email) > maxEmail {
-		return "", invalid("Invalid email format")
+		return "", invalid(failure.BadEmail)
 	}
 	return email, nil
 }
@@ -94,9 +98,9 @@ func checkRole(caller Caller, role string) error {
 	case slices.Contains([]string{access.RoleUser, access.RoleProjectAdmin, access.RoleAdmin}, role):
 		return nil
 	case !caller.operator:
-		return invalid("Invalid role. Must be user, project_admin, or admin")
+		return invalid(failure.BadRole)
 	case role != access.RoleOwner:
-		return invalid("Invalid role. Must be owner, admin, project_admin or user")
+		return invalid(failure.BadRoleByOperator)
 	}
 	return nil
 }
@@ -146,6 +150,7 @@ func (a *Accounts) user(ctx context.Context, caller Caller, id string) (*directo
 type UserChange struct {
 	Name, Role  string
 	Permissions access.Scope
+	CanLogin    *bool // false ends their sessions
 }
 
 // UpdateUser changes a user.
@@ -154,61 +159,138 @@ func (a *Accounts) UpdateUser(ctx context.Context, caller Caller, id string, cha
 		return nil, err
 	}
 	return a.users.Change(ctx, id, func(user *directorypb.User) error {
+		before, now := proto.CloneOf(user), a.env.Now().UnixMilli()
 		role := cmp.Or(change.Role, user.GetRole())
 		if err := checkName(change.Name); err != nil {
 			return err
 		}
-		if role != user.GetRole() {
-			if err := checkRole(caller, role); err != nil {
-				return err
-			}
+		if err := caller.mayChange(user, change); err != nil {
+			return err
 		}
-		if role != access.RoleOwner {
-			if err := a.keepsOwner(ctx, user); err != nil {
+		if role != user.GetRole() {
+			if err := a.checkNewRole(ctx, caller, user, role); err != nil {
 				return err
 			}
 		}
 		if name := strings.TrimSpace(change.Name); name != "" {
 			user.Name = name
 		}
-		user.Role, user.UpdatedAt = role, a.env.Now().UnixMilli()
+		user.Role, user.UpdatedAt = role, now
 		if change.Permissions != nil {
-			user.ServicePermissions = caller.within(change.Permissions)
+			user.ServicePermissions = change.Permissions
 		}
-		return nil
+		caller.lower(before, user, "", &user.ServicePermissions)
+		return setCanLogin(user, change.CanLogin)
 	})
 }
 
-// DeleteUser deletes a user with their tokens. The last owner of a tenant stays.
+// mayChange refuses to touch an owner. Operators may, and owners may change an owner's name and role.
+func (c Caller) mayChange(user *directorypb.User, change UserChange) error {
+	if c.operator || user.GetRole() != access.RoleOwner {
+		return nil
+	}
+	if change.Permissions != nil || change.CanLogin != nil || c.grant.Owner.GetRole() != access.RoleOwner {
+		return failure.New(failurepb.Code_FORBIDDEN, failure.OwnerFixed)
+	}
+	return nil
+}
+
+// checkNewRole refuses roles that the caller may not give. An owner makes others owners, with all that they have.
+func (a *Accounts) checkNewRole(ctx context.Context, caller Caller, user *directorypb.User, role string) error {
+	whole := func() bool {
+		return caller.grant.Owner.GetRole() == access.RoleOwner && caller.covers(&directorypb.User{Role: access.RoleOwner}, nil)
+	}
+	if caller.operator || role != access.RoleOwner || !whole() {
+		if err := checkRole(caller, role); err != nil {
+			return err
+		}
+	}
+	if user.GetRole() != access.RoleOwner {
+		return nil
+	}
+	if !caller.operator && !whole() {
+		return failure.New(failurepb.Code_FORBIDDEN, failure.OwnerFixed)
+	}
+	return a.keepsOwner(ctx, caller, user)
+}
+
+// setCanLogin lets a user sign in, or ends their sessions and invitation. Who has no password is invited instead.
+func setCanLogin(user *directorypb.User, can *bool) error {
+	switch {
+	case can == nil || *can == user.GetCanLogin():
+		return nil
+	case *can && len(user.GetSignIn().GetPassword()) == 0:
+		return invalid(failure.NeverInvited)
+	}
+	user.CanLogin = *can
+	endSessions(user)
+	if user.Invite != nil {
+		user.Invite.Hash = nil
+	}
+	return nil
+}
+
+// endSessions ends all sessions of a user.
+func endSessions(user *directorypb.User) {
+	if user.SignIn == nil {
+		user.SignIn = &directorypb.SignIn{}
+	}
+	user.SignIn.Generation++
+}
+
+// DeleteUser deletes a user with their tokens: their sessions end with the record. The last owner of a tenant stays, and nobody
+// but an operator deletes an owner.
 func (a *Accounts) DeleteUser(ctx context.Context, caller Caller, id string) error {
 	user, err := a.user(ctx, caller, id)
 	if err != nil {
 		return err
 	}
-	if err = a.keepsOwner(ctx, user); err != nil {
+	check := func(user *directorypb.User) error { return a.mayDelete(ctx, caller, user) }
+	if err = check(user); err != nil {
 		return err
 	}
 	// The tokens go first: a deletion that is cut off can be repeated. Then once more those that were created meanwhile.
-	if err = a.deleteTokensOf(ctx, user); err != nil {
+	if err = a.deleteTokensOf(ctx, user, ""); err != nil {
 		return err
 	}
-	err = a.users.Delete(ctx, id, func(user *directorypb.User) error { return a.keepsOwner(ctx, user) })
+	if err = a.users.Delete(ctx, id, check); err != nil {
+		return err
+	}
+	return a.deleteTokensOf(ctx, user, "")
+}
+
+func (a *Accounts) mayDelete(ctx context.Context, caller Caller, user *directorypb.User) error {
+	switch {
+	case caller.operator:
+		return a.keepsOwner(ctx, caller, user)
+	case user.GetId() == caller.id():
+		return invalid(failure.OwnAccount)
+	case user.GetRole() == access.RoleOwner:
+		return failure.New(failurepb.Code_FORBIDDEN, failure.OwnerUndeletable)
+	}
+	return nil
+}
+
+// keepsOwner refuses to take its last owner from a tenant: nobody could manage it any more. Of an owner who signs in only another
+// one who does takes the place, unless an operator says so.
+func (a *Accounts) keepsOwner(ctx context.Context, caller Caller, user *directorypb.User) error {
+	if user.GetRole() != access.RoleOwner {
+		return nil
+	}
+	owners, err := a.users.All(roleTerm(user.GetTenantId(), access.RoleOwner))
 	if err != nil {
 		return err
 	}
-	return a.deleteTokensOf(ctx, user)
-}
-
-// keepsOwner refuses to take its last owner from a tenant: nobody could manage it any more.
-func (a *Accounts) keepsOwner(ctx context.Context, user *directorypb.User) error {
-	if user.GetRole() != access.RoleOwner || a.users.Count(roleTerm(user.GetTenantId(), access.RoleOwner)) > 1 {
-		return nil
+	for _, other := range owners {
+		if other.GetId() != user.GetId() && (caller.operator || !MaySignIn(user) || MaySignIn(other)) {
+			return nil
+		}
 	}
-	if _, err := a.tenants.Get(ctx, user.GetTenantId()); err != nil {
+	if _, err = a.tenants.Get(ctx, user.GetTenantId()); err != nil {
 		if isMissing(err) {
 			return nil
 		}
 		return err
 	}
-	return invalid("user %s is the last owner of tenant %s", user.GetId(), user.GetTenantId())
+	return invalid(failure.LastOwner).Param("user", user.GetId()).Param("tenant", user.GetTenantId())
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/actors/machine/machinetest"
 	"parley/proto/conversationpb"
@@ -44,7 +45,7 @@ func (c counter) Decide(state, command proto.Message, _ machine.Env) (machine.De
 	case "reply and wait":
 		decision.Wait = "key"
 	case "refuse and decide":
-		return decision, machine.Fail(failurepb.Code_FORBIDDEN, "no")
+		return decision, failure.Verbatim(failurepb.Code_FORBIDDEN, "no")
 	case "nothing urgent":
 		decision.IfUnwritten = command
 	case "fold":

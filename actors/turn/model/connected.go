@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -40,6 +41,7 @@ type connected struct {
 	caller *caller
 	client *http.Client                                           // shows redirects
 	follow func(next *http.Request, before []*http.Request) error // judges them
+	newer  newer
 }
 
 func newConnected(calls *caller, guard *deliver.Guard) *connected {
@@ -64,15 +66,7 @@ func (c *connected) Generate(ctx context.Context, request *Request, stream Strea
 		this.limits.total = connectedTime
 	}
 	return c.caller.run(ctx, this, stream, func(ctx context.Context, _ int, out *recorder) error {
-		asked, err := newInquiry(ctx, request)
-		if err != nil {
-			return err
-		}
-		document, err := c.exchange(asked, this.secrets)
-		if err != nil {
-			return err
-		}
-		reply, err := readReply(document, model.GetConnection(), this.secrets)
+		reply, err := c.ask(ctx, request, this.secrets)
 		if err != nil {
 			return err
 		}
@@ -83,6 +77,45 @@ func (c *connected) Generate(ctx context.Context, request *Request, stream Strea
 		out.finish(reply.stop)
 		return nil
 	})
+}
+
+// ask has the agent answer. One that does not know the method has done nothing: it is asked by that of its protocol's other
+// version, and from then on by that first.
+func (c *connected) ask(ctx context.Context, request *Request, secrets provider.Redactor) (*connectedReply, error) {
+	connection := request.Agent.GetModel().GetConnection()
+	speak, known := protocols[connection.GetProtocol()]
+	if !known {
+		return nil, invalid("Unsupported connected agent protocol: %s", connection.GetProtocol())
+	}
+	if speak.next == nil {
+		return c.askIn(ctx, speak, request, secrets)
+	}
+	versions := []protocol{speak, *speak.next}
+	newer := c.newer.has(connection.GetUrl())
+	if newer {
+		slices.Reverse(versions)
+	}
+	reply, err := c.askIn(ctx, versions[0], request, secrets)
+	if !errors.Is(err, errOtherVersion) {
+		return reply, err
+	}
+	if reply, err = c.askIn(ctx, versions[1], request, secrets); err == nil {
+		c.newer.note(connection.GetUrl(), !newer)
+	}
+	return reply, err
+}
+
+// askIn has the agent answer in one version of its protocol.
+func (c *connected) askIn(ctx context.Context, speak protocol, request *Request, secrets provider.Redactor) (*connectedReply, error) {
+	asked, err := newInquiry(ctx, request, speak)
+	if err != nil {
+		return nil, err
+	}
+	document, err := c.exchange(asked, secrets)
+	if err != nil {
+		return nil, err
+	}
+	return readReply(document, request.Agent.GetModel().GetConnection(), speak, secrets)
 }
 
 // connectionSecrets is a redactor of all that is secret of a connection and of one call of it.
@@ -101,12 +134,8 @@ type inquiry struct {
 	body []byte
 }
 
-func newInquiry(ctx context.Context, asked *Request) (*inquiry, error) {
+func newInquiry(ctx context.Context, asked *Request, speak protocol) (*inquiry, error) {
 	connection := asked.Agent.GetModel().GetConnection()
-	speak, known := protocols[connection.GetProtocol()]
-	if !known {
-		return nil, invalid("Unsupported connected agent protocol: %s", connection.GetProtocol())
-	}
 	if deliver.CheckURL(connection.GetUrl()) != nil {
 		return nil, invalid("the connected agent's URL is not a usable http or https URL")
 	}
@@ -128,6 +157,9 @@ func newInquiry(ctx context.Context, asked *Request) (*inquiry, error) {
 	}
 	if err = setHeaders(request, connection, asked.Header); err != nil {
 		return nil, err
+	}
+	if name, value := speak.header[0], speak.header[1]; name != "" {
+		request.Header.Set(name, value)
 	}
 	return &inquiry{Request: request, body: body}, nil
 }

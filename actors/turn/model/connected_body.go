@@ -13,13 +13,18 @@ type protocol struct {
 	path string // of the request, behind the configured URL
 	body func(connection *agentpb.Connection, said []Message) any
 	read func(reply any) (text string, found bool)
+	// header is set on the request; empty = none.
+	header [2]string
+	next   *protocol // the same in its next version, for agents that do not know this one; nil = there is none
 }
 
 //nolint:gochecknoglobals // a constant table
 var protocols = map[string]protocol{
-	"a2a":              {"", a2aBody, a2aText},
-	"openai-chat":      {"/chat/completions", chatBody, chatText},
-	"openai-responses": {"/responses", responsesBody, responsesText},
+	"a2a": {
+		body: a2aBody, read: a2aText, next: &protocol{body: a2a10Body, read: a2a10Text, header: [2]string{"A2A-Version", "1.0"}},
+	},
+	"openai-chat":      {path: "/chat/completions", body: chatBody, read: chatText},
+	"openai-responses": {path: "/responses", body: responsesBody, read: responsesText},
 }
 
 // address is where to post: the path is not doubled when the URL has it already.
@@ -116,9 +121,9 @@ type a2aFile struct {
 }
 
 type a2aMessage struct {
-	Role      string    `json:"role"`
-	MessageID string    `json:"messageId"`
-	Parts     []a2aPart `json:"parts"`
+	Role      string `json:"role"`
+	MessageID string `json:"messageId"`
+	Parts     any    `json:"parts"`
 }
 
 type a2aParams struct {
@@ -127,6 +132,31 @@ type a2aParams struct {
 
 // a2aBody makes one message of all that was said; the pictures are those of the newest.
 func a2aBody(_ *agentpb.Connection, said []Message) any {
+	parts := []a2aPart{{Kind: "text", Text: a2aSaid(said)}}
+	for _, image := range said[len(said)-1].Images {
+		parts = append(parts, a2aPart{Kind: "file", File: &a2aFile{image.MIME, image.Data}})
+	}
+	return a2aCall("message/send", len(said), a2aMessage{Role: "user", Parts: parts})
+}
+
+// a2aPart10 is a part in 1.0: what it holds says what it is.
+type a2aPart10 struct {
+	Text      string `json:"text,omitempty"`
+	Raw       []byte `json:"raw,omitempty"`
+	MediaType string `json:"mediaType,omitempty"`
+}
+
+// a2a10Body is a2aBody in version 1.0.
+func a2a10Body(_ *agentpb.Connection, said []Message) any {
+	parts := []a2aPart10{{Text: a2aSaid(said)}}
+	for _, image := range said[len(said)-1].Images {
+		parts = append(parts, a2aPart10{Raw: image.Data, MediaType: image.MIME})
+	}
+	return a2aCall("SendMessage", len(said), a2aMessage{Role: "ROLE_USER", Parts: parts})
+}
+
+// a2aSaid is all that was said, as one text.
+func a2aSaid(said []Message) string {
 	text := said[len(said)-1].Content
 	if len(said) > 1 {
 		lines := make([]string, 0, len(said))
@@ -139,17 +169,15 @@ func a2aBody(_ *agentpb.Connection, said []Message) any {
 		}
 		text = strings.Join(lines, "\n")
 	}
-	parts := []a2aPart{{Kind: "text", Text: text}}
-	for _, image := range said[len(said)-1].Images {
-		parts = append(parts, a2aPart{Kind: "file", File: &a2aFile{image.MIME, image.Data}})
-	}
+	return text
+}
+
+func a2aCall(method string, number int, message a2aMessage) any {
+	message.MessageID = fmt.Sprintf("msg-%d", number)
 	return struct {
 		Version string    `json:"jsonrpc"`
 		ID      string    `json:"id"`
 		Method  string    `json:"method"`
 		Params  a2aParams `json:"params"`
-	}{
-		"2.0", fmt.Sprintf("req-%d", len(said)), "message/send",
-		a2aParams{a2aMessage{Role: "user", MessageID: fmt.Sprintf("msg-%d", len(said)), Parts: parts}},
-	}
+	}{"2.0", fmt.Sprintf("req-%d", number), method, a2aParams{message}}
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -18,8 +19,13 @@ type connectedReply struct {
 	stop  Stop
 }
 
+// methodNotFound is the code by which an agent says that it does not know the version that it was asked in.
+const methodNotFound json.Number = "-32601"
+
+var errOtherVersion = errors.New("the connected agent does not know this version of its protocol")
+
 // readReply takes the text from where the connection says that it is, or the protocol.
-func readReply(document []byte, connection *agentpb.Connection, secrets provider.Redactor) (*connectedReply, error) {
+func readReply(document []byte, connection *agentpb.Connection, speak protocol, secrets provider.Redactor) (*connectedReply, error) {
 	if !rawjson.Modest(document, maxDepth, maxReplyValues) {
 		return nil, &Error{Code: CodeProviderError, Message: "the connected agent's reply nests too deep or has too many values"}
 	}
@@ -35,10 +41,13 @@ func readReply(document []byte, connection *agentpb.Connection, secrets provider
 			if !isText {
 				message = "it does not say why"
 			}
-			return nil, &Error{Code: CodeProviderError, Message: "A2A error: " + firstOf(message, secrets)}
+			said := &Error{Code: CodeProviderError, Message: "A2A error: " + firstOf(message, secrets)}
+			if code, isNumber := at(failure, "code").(json.Number); isNumber && code == methodNotFound {
+				said.Err = errOtherVersion
+			}
+			return nil, said
 		}
 	}
-	speak := protocols[connection.GetProtocol()]
 	read := speak.read
 	if connection.GetResponsePath() != "" {
 		path, err := parsePath(connection.GetResponsePath())
@@ -125,6 +134,16 @@ func responsesText(reply any) (string, bool) {
 	}
 	text, found := joined(parts, "", nil)
 	return text, found || isText
+}
+
+// a2a10Text is a2aText in 1.0, where a member says which of the two it is.
+func a2a10Text(reply any) (string, bool) {
+	for _, kind := range []string{"task", "message"} {
+		if result := at(reply, "result", kind); result != nil {
+			return a2aText(map[string]any{"result": result})
+		}
+	}
+	return a2aText(reply)
 }
 
 // a2aText reads a message, or a task.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -128,6 +129,96 @@ func TestConnectedRequests(t *testing.T) {
 			require.JSONEq(t, row.body, got.body)
 		}
 	}
+}
+
+// TestConnectedA2AVersions: an agent that knows the methods of 1.0 only is asked by them; one that refuses for another reason is not
+// asked again.
+func TestConnectedA2AVersions(t *testing.T) {
+	unknown := `{"jsonrpc":"2.0","id":"req-1","error":{"code":-32601,"message":"Method not found"}}`
+	for _, row := range []struct{ first, second, text string }{
+		{unknown, `{"result":{"task":{"id":"t","status":{"state":"TASK_STATE_COMPLETED"},"artifacts":[{"parts":[{"text":"a"},{"data":{}},{"text":"b"}]}]}}}`, "a\nb"},
+		{unknown, `{"result":{"message":{"role":"ROLE_AGENT","parts":[{"text":"hello"}]}}}`, "hello"},
+		{unknown, `{"result":{"task":{"status":{"state":"TASK_STATE_INPUT_REQUIRED","message":{"parts":[{"text":"Which?"}]}}}}}`, "Which?"},
+		{unknown, unknown, ""},
+		{`{"error":{"code":-32603,"message":"Internal error"}}`, "", ""},
+	} {
+		var calls atomic.Int32
+		server, requests := agentServer(t, func(w http.ResponseWriter, r *http.Request) {
+			if calls.Add(1) == 1 {
+				replies(row.first)(w, r)
+				return
+			}
+			replies(row.second)(w, r)
+		})
+		answer, _, err := askConnected(t, Config{}, connectedRequest(&agentpb.Connection{Protocol: "a2a", Url: server.URL, ApiKey: testKey}, Message{Role: User, Content: "Hi"}))
+		if row.second == "" {
+			require.Len(t, *requests, 1)
+		} else {
+			require.Len(t, *requests, 2)
+			again := (*requests)[1]
+			require.JSONEq(t, `{"jsonrpc":"2.0","id":"req-1","method":"SendMessage","params":{"message":
+				{"role":"ROLE_USER","messageId":"msg-1","parts":[{"text":"Hi"}]}}}`, again.body)
+			require.Equal(t, "1.0", again.header.Get("A2A-Version"))
+			require.Equal(t, "Bearer "+testKey, again.header.Get("Authorization"))
+		}
+		if row.text == "" {
+			require.ErrorContains(t, err, "A2A error: ")
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, row.text, answer.Text)
+	}
+}
+
+// TestConnectedVersionIsRemembered: the refusal of a version is waited for once, and the agent may change its mind.
+func TestConnectedVersionIsRemembered(t *testing.T) {
+	var knows atomic.Value // the version
+	server, requests := agentServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("A2A-Version") == knows.Load() {
+			replies(`{"result":{"parts":[{"text":"hello"}]}}`)(w, r)
+			return
+		}
+		replies(`{"error":{"code":-32601,"message":"Method not found"}}`)(w, r)
+	})
+	agent := adapterOf(t, agentpb.Provider_CONNECTED, Config{Guard: homeGuard(t)})
+	for _, row := range []struct {
+		knows string
+		asked []string
+	}{
+		{"1.0", []string{"", "1.0"}},
+		{"1.0", []string{"1.0"}},
+		{"neither", []string{"1.0", ""}},
+		{"1.0", []string{"1.0"}},
+		{"", []string{"1.0", ""}},
+		{"", []string{""}},
+	} {
+		knows.Store(row.knows)
+		*requests = nil
+		answer, err := agent.Generate(t.Context(), connectedRequest(&agentpb.Connection{Protocol: "a2a", Url: server.URL}), &heard{})
+		var asked []string
+		for _, one := range *requests {
+			asked = append(asked, one.header.Get("A2A-Version"))
+		}
+		require.Equal(t, row.asked, asked)
+		if row.knows == "neither" {
+			require.Equal(t, "A2A error: Method not found", requireError(t, err, CodeProviderError).Message)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, "hello", answer.Text)
+	}
+}
+
+func TestNewerIsBounded(t *testing.T) {
+	var n newer
+	for i := range 2 * maxNewer {
+		url := strconv.Itoa(i)
+		n.note(url, true)
+		require.True(t, n.has(url))
+	}
+	require.Len(t, n.agents, maxNewer)
+	n.note("none of them", false)
+	require.Len(t, n.agents, maxNewer)
 }
 
 // Where the text of a reply is found (document 3, 7.11).
@@ -525,7 +616,7 @@ func FuzzConnectedReply(f *testing.F) {
 		if _, known := protocols[protocol]; !known {
 			return
 		}
-		reply, err := readReply(document, &agentpb.Connection{Protocol: protocol, ResponsePath: path}, provider.Redactor{})
+		reply, err := readReply(document, &agentpb.Connection{Protocol: protocol, ResponsePath: path}, protocols[protocol], provider.Redactor{})
 		if err != nil {
 			require.NotEmpty(t, newCaller(DefaultConfig()).worded(err, &call{}).Message)
 			return

@@ -29,13 +29,16 @@
 //   - What a tenant has chosen, its models and connected agents, is reached through deliver.Guard: no private address is.
 //   - Nothing is read from the environment, neither by us nor by the clients: their services are built directly, with
 //     explicit options, and the HTTP transport has its own proxy setting.
-//   - No adapter keeps anything between two calls but idle connections; there is no goroutine to stop.
+//   - No adapter keeps anything between two calls but idle connections, and which version of its protocol an agent knows; there is
+//     no goroutine to stop.
 //
 // # Connected agents
 //
 // They are other people's agents behind a2a, openai-chat or openai-responses (document 3, 7.11): one POST of JSON, a reply in
-// one piece, 120 s, asked once. A reply in which no text is found is an error. They are told what was said, never what tools
-// did. Parts of a text are joined by nothing (openai kinds) or a line break (a2a); thoughts among the output are left out.
+// one piece, 120 s, asked once; but an agent that does not know the method of A2A 0.3 is asked by that of 1.0, and from then on by
+// that first. A reply in which no text is found is an error. They are told all that was said, so no contextId is kept of theirs, and
+// never what tools did. Parts of a text are joined by nothing (openai kinds) or a line break (a2a); thoughts among the output are
+// left out.
 // What the turn's caller passes on (Request.Header) goes over everything else and into no error.
 //
 // # What it does not do

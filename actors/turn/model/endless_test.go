@@ -148,12 +148,12 @@ func TestCostlyReplies(t *testing.T) {
 		"deep":    strings.Repeat("[", maxReply/2) + strings.Repeat("]", maxReply/2),
 	} {
 		before := allocated()
-		_, err := readReply([]byte(document), &agentpb.Connection{Protocol: "openai-chat"}, provider.Redactor{})
+		_, err := readReply([]byte(document), &agentpb.Connection{Protocol: "openai-chat"}, protocols["openai-chat"], provider.Redactor{})
 		require.ErrorContains(t, err, "too deep or has too many values", name)
 		require.Less(t, allocated()-before, uint64(16<<20), name)
 	}
 	reply, err := readReply([]byte(`{"choices":[{"message":{"content":"`+strings.Repeat("[{,", maxReplyValues)+`"}}]}`),
-		&agentpb.Connection{Protocol: "openai-chat"}, provider.Redactor{})
+		&agentpb.Connection{Protocol: "openai-chat"}, protocols["openai-chat"], provider.Redactor{})
 	require.NoError(t, err, "what stands in a text is no JSON")
 	require.Len(t, reply.text, 3*maxReplyValues)
 }

@@ -2,20 +2,20 @@ package model
 
 import "unicode/utf8"
 
-// Meter counts what a call costs while it is under way, in tokens, before the provider says so. One goroutine uses it.
+// Meter counts the tokens of a call while it runs, before the provider reports its usage. It is used by one goroutine.
 type Meter interface {
 	// Input is the size of the prompt.
 	Input() int64
-	// Text adds a piece of the answer.
+	// Text adds a chunk of the answer.
 	Text(piece string)
-	// Unsaid adds what Overhearer hears.
+	// Unsaid adds output that is not streamed, see Overhearer.
 	Unsaid(piece string)
-	// Output is the size of all that was added.
+	// Output is the size of everything added so far.
 	Output() int64
 }
 
-// NewMeter is the meter of a call that is about to be made. The scripted provider's counts exactly what its usage will
-// say; for the others tokens are estimated, and rather too many than too few (see EstimateTokens).
+// NewMeter returns the meter for a new call. For the scripted provider it counts exactly; for the others it estimates tokens, and
+// rather too many than too few (see EstimateTokens).
 func NewMeter(provider Provider, request *Request) Meter {
 	if own, ok := provider.(interface{ meter(request *Request) Meter }); ok {
 		return own.meter(request)

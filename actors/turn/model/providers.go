@@ -177,7 +177,7 @@ type Providers map[agentpb.Provider]Provider
 func New(config Config) Providers {
 	config = config.withDefaults()
 	calls := newCaller(config)
-	client, guarded := newHTTPClient(config), config.Guard.Client(0)
+	client, guarded := newHTTPClient(config), config.Guard.Direct()
 	over := func(kind agentpb.Provider, speak dialect) Provider {
 		return &network{caller: calls, client: client, guarded: guarded, name: providerName(kind), dialect: speak}
 	}

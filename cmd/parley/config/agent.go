@@ -42,6 +42,8 @@ type Agent struct {
 	DefaultBudget *Budget `key:"default_budget"`
 	// Permits callers of the Client API to run the agent in the background. Default false.
 	Background bool `key:"background"`
+	// Lets other agents call this one over A2A, with a token of the Client API. Default false.
+	Exposed bool `key:"exposed"`
 }
 
 // Model configures the access to a model.

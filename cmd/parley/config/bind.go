@@ -38,7 +38,12 @@ func bindDocument(c *Config, text []byte, source string) []error {
 func bindText(into reflect.Value, text, source string) []error {
 	switch {
 	case into.Kind() == reflect.Slice && into.Type().Elem().Kind() == reflect.String && !strings.HasPrefix(strings.TrimSpace(text), "["):
-		into.Set(reflect.ValueOf(splitList(text)).Convert(into.Type()))
+		words := splitList(text)
+		list := reflect.MakeSlice(into.Type(), len(words), len(words))
+		for i, word := range words {
+			list.Index(i).SetString(word)
+		}
+		into.Set(list)
 		return nil
 	case into.Kind() == reflect.Slice || into.Kind() == reflect.Map:
 		b := &binder{source: source}

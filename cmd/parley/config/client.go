@@ -29,6 +29,31 @@ type Client struct {
 	UsageRetention time.Duration `key:"usage_retention" default:"9600h" range:"24h..876000h"`
 }
 
+// Permissions configures who decides what the users of the Client API and the owners of its tokens may do.
+type Permissions struct {
+	// builtin decides by role and the users' own permissions. http asks another engine by the AuthZEN evaluation API, once per
+	// request; a token's scope still binds. off is builtin without a log of decisions, and project admins manage webhooks, too.
+	Engine string `key:"engine" default:"builtin" one_of:"builtin,http,off"`
+	// Of another engine: /access/v1/evaluation is appended. While it does not answer, all requests are refused with 503.
+	URL string `key:"url"`
+	// Bearer token for it.
+	Token Secret `key:"token"`
+	// Longest wait for a decision.
+	Timeout time.Duration `key:"timeout" default:"1s" range:"10ms..1m"`
+	// Questions in progress at once on this node; further ones wait.
+	MaxConcurrent int `key:"max_concurrent" default:"256" range:"1..65_536"`
+	// How long the decisions by which requests were refused are kept.
+	DecisionRetention time.Duration `key:"decision_retention" default:"720h" range:"1m..87600h"`
+}
+
+// Audit configures the trail of who changed what on the Client API and the dashboard's routes.
+type Audit struct {
+	// How long rows are kept, 400 days.
+	Retention time.Duration `key:"retention" default:"9600h" range:"1m..876000h"`
+	// Rows that are kept of a tenant; beyond that the oldest ones go, whatever their age.
+	MaxRows int `key:"max_rows" default:"200000" range:"64..10_000_000"`
+}
+
 // Gateway configures the OpenAI-compatible routes, which call models directly.
 type Gateway struct {
 	// Time limit of a call, including retries; for a stream that of the wait for its first and for each further piece.

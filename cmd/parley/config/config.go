@@ -46,6 +46,13 @@ type Config struct {
 	Export       Exports      `key:"export"`
 	Tasks        Tasks        `key:"tasks"`
 	Client       Client       `key:"client"`
+	License      License      `key:"license"`
+	Permissions  Permissions  `key:"permissions"`
+	Audit        Audit        `key:"audit"`
+	Accounts     Accounts     `key:"accounts"`
+	OIDC         OIDC         `key:"oidc"`
+	Mail         Mail         `key:"mail"`
+	Webhook      Webhook      `key:"webhook"`
 	Gateway      Gateway      `key:"gateway"`
 	SSE          SSE          `key:"sse"`
 	Ops          Ops          `key:"ops"`
@@ -108,7 +115,8 @@ type HTTP struct {
 	BasePath string `key:"base_path" default:"/api/agents"`
 	// Serves the chat page at /.
 	Page bool `key:"page" default:"true"`
-	// Serves the interactive API documentation at {base_path}/docs, and that of the Client API at {client.base_path}/docs.
+	// Serves the interactive API documentation at {base_path}/docs, that of the Client API at {client.base_path}/docs, and that of
+	// signed-in users at /api/docs.
 	Docs bool `key:"docs" default:"true"`
 	// Time a client has to send a whole request, and the longest silence of a new connection. Cuts off slow senders
 	// (slow-loris); must be enough for the largest body on the slowest connection.

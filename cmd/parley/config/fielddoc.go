@@ -11,7 +11,7 @@ import (
 
 // The comments of the fields are the documentation of the settings, shown by --print-config and -h.
 //
-//go:embed config.go cluster.go auth.go agent.go human.go tool.go client.go
+//go:embed config.go cluster.go auth.go agent.go human.go tool.go client.go accounts.go mail.go oidc.go webhook.go license.go
 var source embed.FS
 
 // fieldDocs maps "Type" and "Type.Field" to their comments, each as one line.

@@ -42,8 +42,10 @@ func Load(args, environ []string) (*Request, error) {
 	for _, s := range all {
 		known[s.env()] = true
 		// An empty variable counts as unset: deployment files often set a variable to nothing.
-		if text := env[s.env()]; text != "" {
-			problems = append(problems, s.set(text, s.env())...)
+		for _, name := range []string{s.document, s.env()} {
+			if text := env[name]; name != "" && text != "" {
+				problems = append(problems, s.set(text, name)...)
+			}
 		}
 	}
 	for _, s := range all {
@@ -54,6 +56,7 @@ func Load(args, environ []string) (*Request, error) {
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
+	c.Accounts.readLifetime(env, line.values)
 	for _, name := range []string{"PROVIDER_ENCRYPTION_SECRET", "JWT_SECRET"} { // the names that document 1 gives it
 		if c.ProviderEncryptionSecret == "" {
 			c.ProviderEncryptionSecret = Secret(env[name])

@@ -84,6 +84,7 @@ func (c *Config) agentRecord(k *checker, key string, a *Agent) *agentpb.Agent {
 		Id: a.ID, Name: a.Name, Description: a.Description, Version: a.Version, Instructions: a.Instructions,
 		MaxTurns:     int32(a.MaxTurns),
 		Background:   a.Background,
+		Exposed:      a.Exposed,
 		Projects:     a.Projects,
 		Metadata:     agentMetadata(k, key, a),
 		Capabilities: capabilityRecord(&a.Capabilities),

@@ -37,7 +37,7 @@ func (s setting) metavar() string {
 		return " DURATION"
 	case Size:
 		return " SIZE"
-	case []string:
+	case []string, []Secret:
 		return " A,B"
 	case string, Secret:
 		return " TEXT"
@@ -78,6 +78,7 @@ type field struct {
 	def       string // default:"16", in the form that the config file has; "" for the zero value
 	low, high string // range:"1..http.max_body": least and greatest value, or the settings that hold them; "" for any
 	oneOf     string // one_of:"text,json": the words that it may be
+	document  string // document:"JWT_SECRET": the name that document 1 or 3 gives its variable, read besides ours; "" for none
 }
 
 // comment describes the field. The comments of list items say what holds when the field is absent.
@@ -105,7 +106,7 @@ func fieldsOf(t reflect.Type) []field {
 			low, high, _ := strings.Cut(tag.Get("range"), "..")
 			fields = append(fields, field{
 				key: key, index: i, docKey: t.Name() + "." + t.Field(i).Name,
-				def: tag.Get("default"), low: low, high: high, oneOf: tag.Get("one_of"),
+				def: tag.Get("default"), low: low, high: high, oneOf: tag.Get("one_of"), document: tag.Get("document"),
 			})
 		}
 	}

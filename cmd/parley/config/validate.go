@@ -24,6 +24,11 @@ func (c *Config) Validate() error {
 	c.checkAuth(k)
 	c.checkHuman(k)
 	c.checkClient(k)
+	c.checkAccounts(k)
+	c.checkMail(k)
+	c.checkOIDC(k)
+	c.checkLicense(k)
+	c.checkWebhook(k)
 	c.checkSecrets(k)
 	if _, err := c.AgentRecords(); err != nil {
 		k.problems = append(k.problems, err)

@@ -16,6 +16,13 @@ func (c *Config) checkClient(k *checker) {
 	} else if base == c.HTTP.BasePath {
 		k.failf("client.base_path", "%q is the conversation server's (http.base_path)", base)
 	}
+	if c.Permissions.Engine == "http" {
+		if c.Permissions.URL == "" {
+			k.failf("permissions.url", "is needed with engine http")
+		} else {
+			checkRemote(k, "permissions.url", c.Permissions.URL)
+		}
+	}
 	token := c.BootstrapToken.Reveal()
 	if token == "" {
 		return

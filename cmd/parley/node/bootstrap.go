@@ -2,11 +2,13 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"parley/actors/core/identity"
+	"parley/httpedge/password"
 )
 
 // bootstrapTimeout bounds an attempt to create the first tenant.
@@ -15,6 +17,15 @@ const bootstrapTimeout = 30 * time.Second
 // startBootstrap creates the first tenant: on a single node before it serves, in a cluster as soon as the directory can be written.
 func (n *Node) startBootstrap(ctx context.Context) error {
 	b := &identity.Bootstrap{Accounts: n.directory.accounts.Load(), Token: n.config.BootstrapToken.Reveal(), Tier: n.config.Client.License}
+	if a := &n.config.Accounts; a.BootstrapCompany != "" {
+		b.Owner = &identity.Registration{
+			Company: a.BootstrapCompany, Name: a.BootstrapName, Email: a.BootstrapEmail, Password: a.BootstrapPassword.Reveal(),
+		}
+		if err := b.Owner.Check(); err != nil {
+			return fmt.Errorf("accounts.bootstrap_*: %w", err)
+		}
+		b.Hash = password.New(password.DefaultConfig(), n.log).Hash
+	}
 	if n.links == nil {
 		bounded, cancel := context.WithTimeout(ctx, bootstrapTimeout)
 		defer cancel()

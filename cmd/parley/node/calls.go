@@ -11,6 +11,8 @@ import (
 	"parley/actors/core/failure"
 	"parley/actors/core/follow"
 	"parley/cluster/shard"
+	"parley/cmd/parley/node/reads"
+	"parley/cmd/parley/node/records"
 	"parley/persistence"
 	"parley/persistence/directory"
 	"parley/proto/conversationpb"
@@ -20,7 +22,7 @@ import (
 
 // local implements cluster.Local: commands go to the shell, queries to the store, calls to the node itself.
 type local struct {
-	*answerer
+	*reads.Answerer
 	system *actors.System
 	node   *Node
 }
@@ -37,7 +39,7 @@ func (l *local) Follow(ctx context.Context, in uint32, id string, sink follow.Si
 
 // Read answers a query about a shard, with "not the owner" if this node does not lead it.
 func (l *local) Read(ctx context.Context, in uint32, query proto.Message) (proto.Message, error) {
-	answer, err := l.answerer.Read(ctx, in, query)
+	answer, err := l.Answerer.Read(ctx, in, query)
 	if errors.Is(err, persistence.ErrNotLeader) || errors.Is(err, persistence.ErrUnknownGroup) {
 		return nil, fmt.Errorf("%w: %w", &actors.NotOwnerError{Shard: in}, err)
 	}
@@ -46,7 +48,7 @@ func (l *local) Read(ctx context.Context, in uint32, query proto.Message) (proto
 
 // Call changes this node for the placement loop or an operator.
 func (l *local) Call(ctx context.Context, from string, request proto.Message) (proto.Message, error) {
-	if answer, known, err := l.node.callRecords(ctx, request); known {
+	if answer, known, err := records.Answer(ctx, l.node.store, request); known {
 		return answer, err
 	}
 	var err error

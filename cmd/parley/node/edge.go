@@ -3,18 +3,26 @@ package node
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
+	"parley/actors/core/feature"
 	"parley/actors/inference"
 	"parley/actors/turn/tool"
+	"parley/cmd/parley/node/configure"
+	"parley/cmd/parley/node/ids"
+	"parley/cmd/parley/node/usage"
 	"parley/httpedge"
 	"parley/httpedge/clientapi"
 	"parley/httpedge/convapi"
+	"parley/httpedge/dashboard"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/gateway"
 	"parley/httpedge/hook"
 	"parley/httpedge/limit"
+	"parley/httpedge/live"
 	"parley/httpedge/opsapi"
+	"parley/httpedge/permission"
 	"parley/httpedge/sse"
 	"parley/httpedge/token"
 	"parley/httpedge/web"
@@ -24,13 +32,15 @@ import (
 type edge struct {
 	server  *httpedge.Server
 	hub     *sse.Hub
+	live    *live.Feeds
 	gateway *gateway.API
+	letters atomic.Pointer[dashboard.Letters] // nil until people may come in
 }
 
 func (n *Node) startOps(context.Context) error {
-	ops, err := opsapi.New(opsConfig(n.config, n.descriptors), opsapi.Parts{
+	ops, err := opsapi.New(configure.Ops(n.config, n.descriptors), opsapi.Parts{
 		Listener: n.network.opsListener, Ready: n.unready, Gatherer: n.metrics, Logger: n.log,
-		Admin: opsapi.Admin{Status: n.statusNow, Drain: n.drain, Backup: n.backup, Accounts: n.directory.accounts.Load},
+		Admin: opsapi.Admin{Status: n.statusNow, Drain: n.drain, Backup: n.backup, Accounts: n.directory.accounts.Load, Audit: n.exportAudit},
 	})
 	if err != nil {
 		return err
@@ -47,59 +57,75 @@ func (n *Node) startHub(context.Context) error {
 	reach := &client{n}
 	conversations := &runtime{reach, n.router}
 	var err error
-	n.edge.hub, err = sse.New(hubConfig(n.config), convapi.NewUpstream(conversations, reach), n.log, n.metrics)
+	n.edge.live = live.New(convapi.NewUpstream(conversations, reach), n.shardNumbers(), n.followFeed)
+	n.later(func(context.Context) { n.edge.live.Stop() })
+	n.edge.hub, err = sse.New(configure.Hub(n.config), n.edge.live, n.log, n.metrics)
 	if err != nil {
 		return err
 	}
 	if err := n.edge.hub.Start(); err != nil {
 		return err
 	}
-	return n.buildServer(conversations, ids{n.shards}) //nolint:contextcheck // there are no requests yet
+	return n.buildServer(conversations, ids.New(n.shards)) //nolint:contextcheck // there are no requests yet
 }
 
-func (n *Node) buildServer(conversations *runtime, mint ids) error {
-	authenticator, stopAuth, err := newAuthenticator(n.config, n.log, n.metrics)
+func (n *Node) buildServer(conversations *runtime, mint ids.IDs) error {
+	authenticator, stopAuth, err := configure.Authenticator(n.config, n.log, n.metrics)
 	if err != nil {
 		return err
 	}
 	n.later(func(context.Context) { stopAuth() })
 	authenticator.Start()
 	tokens := n.startTokens()
-	limiter, err := limit.New(limitConfig(n.config), n.metrics)
+	permissions, err := n.startPermissions(mint)
 	if err != nil {
 		return err
 	}
-	hooks, err := hook.New(hookConfig(n.config), n.log, n.metrics)
+	limiter, err := limit.New(configure.Limit(n.config), n.metrics)
+	if err != nil {
+		return err
+	}
+	hooks, err := hook.New(configure.Hooks(n.config), n.log, n.metrics)
 	if err != nil {
 		return err
 	}
 	n.later(func(context.Context) { hooks.Stop() })
-	n.edge.server, err = httpedge.New(httpConfig(n.config, n.descriptors), httpedge.Parts{
+	audits, err := n.startTrail(mint)
+	if err != nil {
+		return err
+	}
+	n.edge.server, err = httpedge.New(configure.HTTP(n.config, n.descriptors), httpedge.Parts{
 		Listener: n.network.listener, Node: n.config.Node.Name,
-		Authenticator: token.First(tokens, hooks.Authenticator(authenticator)), Limiter: hooks.Limiter(limiter),
+		Authenticator: token.First(tokens, permissions, hooks.Authenticator(authenticator)), Limiter: hooks.Limiter(limiter),
+		Auditor:     audits,
 		Idempotency: &keptRequests{router: n.router, ids: mint, keep: n.config.Client.IdempotencyTTL, seal: n.directory.seal},
 		Logger:      n.log, Registerer: n.metrics,
 	})
 	if err != nil {
 		return err
 	}
-	printer, err := newPrinter(n.config)
+	printer, err := configure.Printer(n.config)
 	if err != nil {
 		return err
 	}
-	settings := apiConfig(n.config)
-	if err := settings.Validate(); err != nil {
+	settings := configure.API(n.config)
+	if err = settings.Validate(); err != nil {
 		return err
 	}
 	surface := convapi.New(settings, convapi.Parts{
 		Runtime: conversations, Agents: n.directory.agents, IDs: mint, Hub: n.edge.hub,
 		Files: n.storage.files, Entities: &client{n}, PDF: printer,
-		Authorizer: hooks.Authorizer(), CheckCallback: checkCallback(n.outbound.guard), Features: n.features,
+		Authorizer: hooks.Authorizer(), CheckCallback: configure.CheckCallback(n.outbound.guard),
+		CanQueue: func() bool { return n.features.On(feature.Console) },
 	}).Surface()
-	if err := n.edge.server.Mount(settings.BasePath, surface); err != nil {
+	if err = n.edge.server.Mount(settings.BasePath, surface); err != nil {
 		return err
 	}
-	if err := n.mountClient(conversations, mint, tokens, hooks.Authorizer()); err != nil {
+	resources, err := n.mountClient(conversations, mint, tokens, permissions, hooks.Authorizer())
+	if err != nil {
+		return err
+	}
+	if err := n.mountDashboard(permissions, resources); err != nil {
 		return err
 	}
 	return n.mountPage(settings.BasePath, surface)
@@ -113,11 +139,11 @@ func (n *Node) mountPage(basePath string, surface endpoint.Surface) error {
 	if err != nil {
 		return err
 	}
-	page, err := httpedge.Files(files, surface)
+	page, err := httpedge.Files(files, surface, httpedge.Alias{File: web.ConsoleFile, Paths: web.ConsolePaths()})
 	if err != nil {
 		return err
 	}
-	page.Rows = append(page.Rows, web.ClusterRow(n.view))
+	page.Routes = append(page.Routes, web.ClusterRoute(n.view))
 	return n.edge.server.Mount("", page)
 }
 
@@ -152,43 +178,60 @@ func (n *Node) turnsUntil(ctx context.Context) time.Time {
 	return end.Add(-time.Until(end) / 5)
 }
 
-// mountClient mounts the Client API and the gateway. Both authorize their routes in the same way.
-func (n *Node) mountClient(
-	conversations *runtime, mint ids, tokens *token.Authenticator, hooks endpoint.Authorizer,
-) error {
-	meter, stopMeter := newUsageMeter(n.route(), n.log, n.metrics)
-	n.later(stopMeter)
-	calls := inferenceConfig(n.config)
-	if err := calls.Validate(); err != nil {
-		return err
-	}
-	caller := inference.New(calls, inference.Parts{
-		Catalog: n.directory.agents, Providers: n.outbound.providers, Circuits: n.outbound.circuits, Client: n.outbound.guard.Client(0), Book: bookInference(meter.Add),
+// startPermissions starts what decides about the routes of the Client API, and its log.
+func (n *Node) startPermissions(mint ids.IDs) (*permission.Engine, error) {
+	log := permission.NewLog(permission.LogParts{
+		Entities: &client{n}, NewID: mint.NewID, Features: n.features, Keep: n.config.Permissions.DecisionRetention,
 		Logger: n.log, Registerer: n.metrics,
 	})
-	n.edge.gateway = gateway.New(gatewayConfig(n.config), gatewayModels{caller}, n.log)
-	settings := clientConfig(n.config)
+	n.later(log.Stop)
+	engine, err := permission.New(configure.Permission(n.config), log, n.log, n.metrics)
+	if err != nil {
+		return nil, err
+	}
+	n.later(func(context.Context) { engine.Stop() })
+	return engine, nil
+}
+
+// mountClient mounts the Client API and the gateway. Both authorize their routes in the same way. It returns the API, whose resources
+// signed-in users have, too.
+func (n *Node) mountClient(
+	conversations *runtime, mint ids.IDs, tokens *token.Authenticator, permissions *permission.Engine, hooks endpoint.Authorizer,
+) (*clientapi.API, error) {
+	meter, stopMeter := usage.New(n.route(), n.log, n.metrics)
+	n.later(stopMeter)
+	calls := configure.Inference(n.config)
+	if err := calls.Validate(); err != nil {
+		return nil, err
+	}
+	caller := inference.New(calls, inference.Parts{
+		Catalog: n.directory.agents, Providers: n.outbound.providers, Circuits: n.outbound.circuits, Client: n.outbound.guard.Direct(), Book: bookInference(meter.Add),
+		Logger: n.log, Registerer: n.metrics,
+	})
+	n.edge.gateway = gateway.New(configure.Gateway(n.config), gatewayModels{caller}, n.log)
+	settings := configure.Client(n.config)
 	if err := settings.Validate(); err != nil {
-		return err
+		return nil, err
 	}
 	inferring := n.edge.gateway.Surface()
-	client := clientapi.New(settings, clientapi.Parts{
+	api := clientapi.New(settings, clientapi.Parts{
 		Runtime: conversations, Entities: &client{n}, Agents: n.directory.agents,
-		Accounts: n.directory.accounts.Load(), Catalog: n.newCatalog(), Sealer: n.directory.seal, Files: n.storage.files, IDs: mint, Hub: n.edge.hub, Gateway: inferring,
-		CheckTools: tool.CheckCallers, Authorizer: hooks,
-		CheckCallback: checkCallback(n.outbound.guard), Features: n.features,
-	}).Surface()
+		Accounts: n.directory.accounts.Load(), Catalog: n.newCatalog(), Sealer: n.directory.seal, Files: n.storage.files, IDs: mint, Hub: n.edge.hub, Console: n.consoleParts(mint, caller), Gateway: inferring,
+		CanPush: func() bool { return n.features.On(feature.Webhooks) }, Current: func() bool { return n.features.On(feature.Console) }, CheckTools: tool.CheckCallers, Authorizer: hooks, Permissions: permissions, Webhooks: n.directory.webhooks.Load(), AuditChain: n.chainOf,
+		CheckCallback: configure.CheckCallback(n.outbound.guard), InviteLink: inviteLink(&n.config.Accounts),
+	})
 
 	counter := token.NewCounter(n.directory.records, n.log)
 	counter.Start()
 	n.later(func(context.Context) { counter.Stop() }) //nolint:contextcheck // it bounds itself
-	permit := token.Permit(counter)
-	client.Authenticator, client.Permit = tokens, permit
+	permit := token.Permit(permissions, counter)
+	resources := api.Surface()
+	resources.Authenticator, resources.Permit = tokens, permit
 	inferring.Authenticator, inferring.Permit, inferring.Headers = token.Always401(tokens), permit, endpoint.SecurityHeaders()
-	for _, surface := range []endpoint.Surface{client, inferring} {
+	for _, surface := range []endpoint.Surface{resources, inferring} {
 		if err := n.edge.server.Mount(settings.BasePath, surface); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return api, nil
 }

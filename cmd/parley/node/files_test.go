@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -16,13 +15,15 @@ import (
 
 	"parley/actors/machine"
 	"parley/cluster/shard"
+	"parley/cmd/parley/node/files"
+	"parley/cmd/parley/node/ids"
 	"parley/httpedge/endpoint"
 	"parley/persistence"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
 
-var _ endpoint.Files = (*files)(nil)
+var _ endpoint.Files = (*files.Files)(nil)
 
 func someBytes(n int) []byte {
 	data := make([]byte, n)
@@ -71,7 +72,7 @@ func TestFilesOnEveryNode(t *testing.T) {
 	}
 	f := newFleet(t, "n1", "n2", "n3")
 	f.grown()
-	mint := ids{f.nodes["n1"].shards}
+	mint := ids.New(f.nodes["n1"].shards)
 	names := []string{"n1", "n2", "n3"}
 	for i, size := range []int{0, 5, persistence.ChunkSize, 9*persistence.ChunkSize + 77} {
 		through := f.nodes[names[i%3]]
@@ -112,7 +113,7 @@ func TestFilesOnEveryNode(t *testing.T) {
 }
 
 // refusals are what cannot be stored, read or removed.
-func (f *fleet) refusals(t *testing.T, mint ids) {
+func (f *fleet) refusals(t *testing.T, mint ids.IDs) {
 	t.Helper()
 	n := f.nodes["n1"]
 	for _, id := range []string{"", "file_", "file_x", "../../etc"} {
@@ -169,9 +170,9 @@ func TestUploadOutlivesItsOwner(t *testing.T) {
 	}
 	f := newFleet(t, "n1", "n2", "n3")
 	f.grown()
-	mint := ids{f.nodes["n1"].shards}
+	mint := ids.New(f.nodes["n1"].shards)
 	id := mint.NewID("file")
-	in, ok := mint.shards.Of(id)
+	in, ok := mint.Shards.Of(id)
 	require.True(t, ok)
 	owner, known := f.nodes["n1"].owners.Owner(in)
 	require.True(t, known)
@@ -201,24 +202,4 @@ func TestUploadOutlivesItsOwner(t *testing.T) {
 		})
 	})
 	require.True(t, bytes.Equal(data, readPart(t, f.nodes[owner.Node], file, 0, -1)))
-}
-
-// TestBlobFaults: what storage says becomes what a caller is told.
-func TestBlobFaults(t *testing.T) {
-	for want, errs := range map[failurepb.Code][]error{
-		failurepb.Code_STORAGE_FULL:   {persistence.ErrFull},
-		failurepb.Code_STORAGE_FAILED: {persistence.ErrFailed, persistence.ErrCorrupt},
-		failurepb.Code_UNAVAILABLE:    {persistence.ErrBusy, persistence.ErrOutcomeUnknown, persistence.ErrStopped},
-		failurepb.Code_VALIDATION:     {persistence.ErrInvalid, persistence.ErrTooLarge},
-		failurepb.Code_NOT_FOUND:      {persistence.ErrNoChunk, persistence.ErrIncomplete},
-		failurepb.Code_ALREADY_EXISTS: {persistence.ErrBlobTaken},
-	} {
-		for _, err := range errs {
-			requireCode(t, want, blobFault("store", fmt.Errorf("wrapped: %w", err)))
-		}
-	}
-	require.NoError(t, blobFault("store", nil))
-	require.ErrorIs(t, blobFault("store", persistence.ErrNotLeader), persistence.ErrNotLeader)
-	var failure *machine.Failure
-	require.NotErrorAs(t, blobFault("store", persistence.ErrNotLeader), &failure, "the router asks the owner")
 }

@@ -49,7 +49,7 @@ func TestStrangersMustBeMost(t *testing.T) {
 	check := func(cluster string, join ...string) error {
 		c := config.Default()
 		c.Cluster.Listen, c.Join = peertest.Address(), join
-		n := &Node{config: c, log: testLog(t, "new"), features: feature.NewGate(feature.Base), network: network{dial: func(ctx context.Context, address string) (net.Conn, error) {
+		n := &Node{config: c, log: testLog(t, "new"), features: feature.NewGate(feature.Oldest), network: network{dial: func(ctx context.Context, address string) (net.Conn, error) {
 			if address == mute {
 				<-ctx.Done()
 				hurried = ctx.Err() == context.Canceled

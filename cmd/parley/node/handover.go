@@ -44,7 +44,7 @@ func (n *Node) leave(ctx context.Context) {
 	if n.links == nil {
 		return
 	}
-	n.links.reporter.Load().leave()
+	n.links.reporter.Load().Leave()
 	n.links.gossip.Load().SetLeaving()
 	n.handAllOver(ctx)
 }
@@ -106,9 +106,8 @@ func (n *Node) watchFitness(ctx context.Context) {
 		}
 		err := n.store.Writable()
 		switch {
-		case err == nil && report.unfit.Swap(false):
+		case err == nil && report.SetUnfit(false):
 			n.log.Info("this node can write again")
-			report.poke()
 			fallthrough
 		case err == nil:
 			since = time.Time{}
@@ -118,9 +117,8 @@ func (n *Node) watchFitness(ctx context.Context) {
 			continue
 		case time.Since(since) < unfitAfter/2:
 			continue
-		case !report.unfit.Swap(true):
+		case !report.SetUnfit(true):
 			n.log.Warn("this node cannot write: its shards are handed over", slog.Any("err", err))
-			report.poke()
 		}
 		n.handAllOver(ctx)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"parley/actors/machine"
 	"parley/cluster"
+	"parley/cmd/parley/node/seal"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
 	"parley/proto/idempotencypb"
@@ -19,7 +20,7 @@ type keptRequests struct {
 	router *cluster.Router
 	ids    endpoint.IDs
 	keep   time.Duration
-	seal   *sealer // answers may hold secrets, such as a new token
+	seal   *seal.Sealer // answers may hold secrets, such as a new token
 }
 
 // Begin registers a request at the key's owner, or returns the answer kept there.

@@ -81,6 +81,21 @@ func (j journal) Due(ctx context.Context, shard uint32, due actors.DueQuery, vis
 	return nil
 }
 
+// Listed visits rows of a shard's part of a list.
+func (j journal) Listed(ctx context.Context, shard uint32, query actors.ListedQuery, visit func(actors.ListedRow)) error {
+	if query.Stale {
+		ctx = persistence.WithStale(ctx)
+	}
+	rows, err := j.store.ListShard(ctx, shard, persistence.ListQuery{List: query.List, Descending: query.Last, Limit: query.Limit})
+	if err != nil {
+		return journalError(err)
+	}
+	for _, row := range rows {
+		visit(actors.ListedRow{Score: row.Score, Member: row.Member, Value: row.Value})
+	}
+	return nil
+}
+
 // Confirm waits for the shard's quorum to say that this node still leads it.
 func (j journal) Confirm(ctx context.Context, shard uint32) error {
 	if err := j.store.Confirm(ctx, shard); err != nil {

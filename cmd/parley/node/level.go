@@ -137,13 +137,13 @@ func (n *Node) adoptLevel() error {
 		return err
 	}
 	level := feature.Level(record.GetLevel())
-	if level <= n.features.Level() {
+	if level < n.features.Level() {
 		return nil
 	}
 	if level > feature.Newest {
 		return tooNew(record.GetLevel(), "the cluster")
 	}
-	if err := n.store.RaiseLevel(record.GetLevel()); err != nil {
+	if err := n.store.RaiseLevel(record.GetLevel()); err != nil || level == n.features.Level() {
 		return err
 	}
 	n.features.Raise(level)

@@ -50,7 +50,7 @@ func TestLevelOfANodeAlone(t *testing.T) {
 	for _, step := range []struct {
 		preserve bool
 		want     feature.Level
-	}{{true, feature.Base}, {true, feature.Base}, {false, feature.Newest}, {true, feature.Newest}} {
+	}{{true, feature.Oldest}, {true, feature.Oldest}, {false, feature.Newest}, {true, feature.Newest}} {
 		c.Cluster.PreserveDowngrade = step.preserve
 		n, err := startAlone(t, c)
 		require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestLevelOfACluster(t *testing.T) {
 		f.grown()
 	}
 	for _, n := range f.nodes {
-		require.Equal(t, feature.Base, n.features.Level())
+		require.Equal(t, feature.Oldest, n.features.Level())
 	}
 	require.NoError(t, f.nodes["n2"].Stop(t.Context()))
 	require.Never(t, func() bool { return f.nodes["n1"].features.On(feature.Newest) }, 2*time.Second, 20*time.Millisecond,
@@ -175,7 +175,9 @@ func TestLevelRecordKeepsUnknownFields(t *testing.T) {
 	n, err := startAlone(t, c)
 	require.NoError(t, err)
 	later := []byte{0x7a, 1, 'x'} // field 15, of one byte
-	_, err = n.store.Directory().Put(t.Context(), featuresCollection, featuresKey, 0, later)
+	_, version, err := n.levelRecord()
+	require.NoError(t, err)
+	_, err = n.store.Directory().Put(t.Context(), featuresCollection, featuresKey, version, later)
 	require.NoError(t, err)
 	require.NoError(t, n.raiseLevel(t.Context(), 1))
 	record, _, err := n.levelRecord()

@@ -17,6 +17,8 @@ import (
 	"parley/cluster/peer"
 	"parley/cluster/placement"
 	"parley/cmd/parley/config"
+	"parley/cmd/parley/node/fault"
+	"parley/cmd/parley/node/report"
 )
 
 // links are a node's connections to the others: transport, gossip, reports, placement.
@@ -27,7 +29,7 @@ type links struct {
 	peers     *peer.Transport
 	gossip    atomic.Pointer[membership.Membership] // nil until started
 	placement atomic.Pointer[placement.System]      // the same
-	reporter  atomic.Pointer[reporter]              // the same
+	reporter  atomic.Pointer[report.Reporter]       // the same
 	board     *cluster.Board
 	loop      atomic.Pointer[balance.Loop] // the same
 
@@ -169,7 +171,7 @@ func (n *Node) startLinks(ctx context.Context) error {
 	remote, err := placement.New(placement.Config{
 		Name: n.config.Node.Name, Boot: l.boot, Cluster: n.links.origin.cluster, Listen: listen,
 		ServerTLS: n.network.serverTLS, ClientTLS: n.network.clientTLS, Shards: n.shards,
-		Members: l.actorMembers, Owners: &n.owners, Serve: n.local(), Encode: encodeFault, Decode: decodeFault,
+		Members: l.actorMembers, Owners: &n.owners, Serve: n.local(), Encode: fault.Encode, Decode: fault.Decode,
 		Dial: n.network.dial, OnLinks: l.poke, MessageBytes: messageBytes, QueueBytes: messageBytes,
 		Logger: n.log, Registerer: n.metrics,
 	})
@@ -314,8 +316,21 @@ func (l *links) boardChanged() {
 
 func (l *links) poke() {
 	if r := l.reporter.Load(); r != nil {
-		r.poke()
+		r.Poke()
 	}
+}
+
+// otherNames are the names of the other live nodes.
+func (n *Node) otherNames() (names []string) {
+	if n.links == nil {
+		return nil
+	}
+	for _, m := range n.links.membersAlive() {
+		if m.Name != n.config.Node.Name {
+			names = append(names, m.Name)
+		}
+	}
+	return names
 }
 
 // othersAlive are the other live nodes.

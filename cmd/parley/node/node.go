@@ -1,6 +1,7 @@
-// Package node is the composition root: it builds the parts of a node, connects them and defines the order in which
-// they start and stop. It is the only package that imports all four sides. It holds no rules, only adapters from one side's
-// concrete type to the small interface that another side declares.
+// Package node is the composition root: it builds the parts of a node, connects them and defines the order in which they start and
+// stop. It and the packages below it are the only ones that import all four sides. They hold no rules, only adapters from one side's
+// concrete type to the small interface that another side declares. What is more than a few lines is a package below: records (the
+// directory), registry (agents and models), reads (queries), files, usage, ratings, seal, report, configure (settings of each part).
 package node
 
 import (
@@ -18,6 +19,7 @@ import (
 	"parley/cluster/peer"
 	"parley/cluster/shard"
 	"parley/cmd/parley/config"
+	"parley/cmd/parley/node/configure"
 	"parley/persistence"
 )
 
@@ -28,7 +30,7 @@ type Node struct {
 	config      *config.Config
 	log         *slog.Logger
 	metrics     *prometheus.Registry
-	descriptors descriptors
+	descriptors configure.Descriptors
 	network     network
 	links       *links        // nil on a node that is alone
 	features    *feature.Gate // what all nodes of the cluster support
@@ -77,7 +79,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger) (*Node, erro
 func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.DialFunc) (_ *Node, err error) {
 	n := &Node{
 		lifecycle: lifecycle{failed: make(chan error, 1)}, network: network{dial: dial},
-		config: c, log: log, metrics: prometheus.NewRegistry(), features: feature.NewGate(feature.Base),
+		config: c, log: log, metrics: prometheus.NewRegistry(), features: feature.NewGate(feature.Oldest),
 	}
 	n.metrics.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), levelGauge(n.features),
@@ -92,7 +94,7 @@ func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.Di
 		do   func(context.Context) error
 	}{
 		{"look at the data directory", n.checkLevel},
-		{"share file descriptors", n.takeDescriptors},
+		{"share file descriptors", func(ctx context.Context) error { n.descriptors = configure.TakeDescriptors(ctx, c, log); return nil }},
 		{"listen", n.listen},
 		{"operations listener", n.startOps},
 		{"join the cluster", n.joinCluster},
@@ -147,11 +149,11 @@ func (n *Node) unready() error {
 		return errors.New("the log is being recovered")
 	}
 	for in := range n.shards.Count() + 1 {
-		owner, known := n.owners.Owner(shard.ID(in))
-		if !known {
+		// A shard that changes hands has no owner for some milliseconds. Calls wait for the next one that long.
+		if n.owners.Without(shard.ID(in)) > n.config.Cluster.OwnerWait {
 			return fmt.Errorf("shard %d has no owner", in)
 		}
-		if !n.reaches(owner.Node) {
+		if owner, known := n.owners.Owner(shard.ID(in)); known && !n.reaches(owner.Node) {
 			return fmt.Errorf("shard %d is owned by %s, which is not reached", in, owner.Node)
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"parley/actors"
 	"parley/actors/conversation"
 	"parley/actors/deliver"
-	"parley/actors/machine"
 	"parley/actors/queue"
 	"parley/actors/run"
+	"parley/cmd/parley/node/ids"
 )
 
 // newRunKinds makes the kinds of background runs and of the projects' run queues. The kind of conversations is
@@ -38,12 +38,12 @@ func (n *Node) newRunKinds(
 	if err != nil {
 		return nil, err
 	}
-	reach, mint := &client{n}, ids{n.shards}
+	reach, mint := &client{n}, ids.New(n.shards)
 	run.Watch(conversations, workers)
 	return []actors.Kind{run.New(limits, run.Config{
-		Agents: versions{n.directory.agents}, Records: n.shell.reads, Client: reach, Pool: workers, OpenSecret: n.directory.seal.Open,
+		Agents: n.directory.agents.Versions(), Records: n.shell.reads, Client: reach, Pool: workers, OpenSecret: n.directory.seal.Open,
 		QueueID: func(tenantID, projectID string) string {
-			return mint.NewIDFrom("queue", machine.ListPart(tenantID)+"/"+machine.ListPart(projectID))
+			return queueOf(mint, tenantID, projectID)
 		},
 		Callbacks: deliveries.Callbacks(actors.CallbacksConfig{
 			Poster: poster, Name: "parley_actors_run_callbacks_total", Help: "Attempts to call back for a run, by outcome.",

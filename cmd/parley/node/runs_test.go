@@ -9,6 +9,7 @@ import (
 
 	"parley/actors/core/entity"
 	"parley/actors/machine"
+	"parley/cmd/parley/node/ids"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 	"parley/proto/nodepb"
@@ -30,7 +31,7 @@ func (f *fleet) startRun(through, text string) (session, id string) {
 	caller := &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: "ada", Identified: true}
 	agent, ok := n.directory.agents.Agent("p", "assistant")
 	require.True(f.t, ok)
-	mint := ids{n.shards}
+	mint := ids.New(n.shards)
 	session = mint.NewID("conv")
 	_, err := (&runtime{&client{n}, n.router}).Ask(f.t.Context(), &conversationpb.Command{
 		ConversationId: session, CommandId: session, Caller: caller,

@@ -2,15 +2,13 @@ package node
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"parley/actors/core/entity"
 	"parley/actors/core/failure"
 	"parley/actors/core/follow"
 	"parley/cluster"
+	"parley/cmd/parley/node/reads"
 	"parley/httpedge/endpoint"
-	"parley/persistence"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -29,8 +27,8 @@ func (r *runtime) Ask(ctx context.Context, command *conversationpb.Command) (*co
 
 // Follow subscribes to a conversation at its owner.
 func (r *runtime) Follow(ctx context.Context, id string, sink follow.Sink) (*endpoint.Subscription, error) {
-	if otherKind(id) {
-		return nil, notFound()
+	if reads.OtherKind(id) {
+		return nil, reads.NotFound()
 	}
 	followed, err := r.router.Follow(ctx, id, sink)
 	if err != nil {
@@ -43,20 +41,7 @@ func (r *runtime) Follow(ctx context.Context, id string, sink follow.Sink) (*end
 // refuse turns the router's failures into those that the edge knows.
 func refuse(code failurepb.Code, reason failure.Reason) error {
 	if code == failurepb.Code_NOT_FOUND {
-		return notFound()
+		return reads.NotFound()
 	}
 	return failure.New(code, reason)
-}
-
-// readFault turns a failed read into what the caller should see: a failure for temporary errors and damaged data.
-func readFault(what string, err error) error {
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: %w: %w", what, failure.New(failurepb.Code_UNAVAILABLE, failure.ReadTooSlow), err)
-	case errors.Is(err, persistence.ErrNotLeader), errors.Is(err, persistence.ErrStopped), errors.Is(err, persistence.ErrBusy):
-		return fmt.Errorf("%s: %w: %w", what, failure.New(failurepb.Code_UNAVAILABLE, failure.OwnerNotAvailable), err)
-	case errors.Is(err, persistence.ErrCorrupt):
-		return fmt.Errorf("%s: %w: %w", what, failure.New(failurepb.Code_STORAGE_FAILED, failure.DataDamaged), err)
-	}
-	return fmt.Errorf("%s: %w", what, err)
 }

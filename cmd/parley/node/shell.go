@@ -5,22 +5,34 @@ import (
 	"fmt"
 
 	"parley/actors"
+	"parley/actors/attempt"
+	"parley/actors/audit"
 	"parley/actors/conversation"
+	"parley/actors/courier"
+	"parley/actors/decision"
 	"parley/actors/deliver"
 	"parley/actors/idempotency"
 	"parley/actors/provider"
 	"parley/actors/turn"
 	"parley/actors/turn/document"
 	"parley/actors/turn/model"
+	"parley/actors/turn/tool"
 	"parley/cluster"
 	"parley/cluster/shard"
+	"parley/cmd/parley/node/configure"
+	"parley/cmd/parley/node/files"
+	"parley/cmd/parley/node/ids"
+	"parley/cmd/parley/node/ratings"
+	"parley/cmd/parley/node/reads"
+	"parley/cmd/parley/node/registry"
+	"parley/cmd/parley/node/seal"
 )
 
 // shell is the entities of this node: the system that runs them and how they are read.
 type shell struct {
 	system *actors.System
-	kinds  *entities
-	reads  *reader
+	kinds  *reads.Entities
+	reads  *reads.Reader
 }
 
 // outbound is what calls to models, tools and callbacks are made with.
@@ -28,6 +40,8 @@ type outbound struct {
 	guard     *deliver.Guard
 	providers model.Providers
 	circuits  *provider.Circuits // of all calls of models
+	couriers  *courier.Couriers  // tell webhook endpoints
+	tools     *tool.Toolbox      // of the turns, and of people who try a tool
 }
 
 func (n *Node) startActors(context.Context) error {
@@ -35,8 +49,8 @@ func (n *Node) startActors(context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.directory.agents = newRegistry(records)
-	if n.directory.seal, err = newSealer(n.config, n.links == nil); err != nil {
+	n.directory.agents = registry.New(records)
+	if n.directory.seal, err = seal.New(n.config, n.links == nil); err != nil {
 		return err
 	}
 	shards, ok := shard.New(n.store.Identity().Shards)
@@ -44,18 +58,19 @@ func (n *Node) startActors(context.Context) error {
 	if !ok {
 		return fmt.Errorf("%d shards", n.store.Identity().Shards)
 	}
-	n.shell.reads = &reader{store: n.store, shards: shards}
+	n.shell.reads = reads.NewReader(n.store, shards)
 	streams := actors.NewLiveStreams(actors.LiveStreamsConfig{Registerer: n.metrics})
-	kinds, err := n.newKinds(streams)
+	kinds, err := n.newKinds(streams) //nolint:contextcheck // a mail client is tried on its settings only: nothing is sent
 	if err != nil {
 		return err
 	}
-	if n.shell.kinds, err = newEntities(kinds); err != nil {
+	if n.shell.kinds, err = reads.NewEntities(kinds); err != nil {
 		return err
 	}
 	n.shell.system, err = actors.New(actors.Config{
-		Node: n.config.Node.Name, Journal: journal{n.store}, IDs: shardIDs{shards}, LiveStreams: streams,
+		Node: n.config.Node.Name, Journal: journal{n.store}, IDs: ids.NewForShards(shards), LiveStreams: streams,
 		Kinds:         kinds,
+		Outbox:        actors.OutboxConfig{Listeners: listeners{n}, Client: &client{n}},
 		IdleAfter:     n.config.Actors.IdleTimeout,
 		MaxActive:     max(1, n.config.Actors.MaxActive/shards.Count()),
 		MaxQueued:     n.config.Actors.Mailbox,
@@ -72,7 +87,8 @@ func (n *Node) startActors(context.Context) error {
 
 // newKinds makes the kinds of entities that the shell runs. Conversations come first: the others work in them.
 func (n *Node) newKinds(streams *actors.LiveStreams) ([]actors.Kind, error) {
-	limits := conversationLimits(n.config)
+	limits := configure.Conversations(n.config)
+	limits.PushTimeout = max(limits.PushTimeout, 2*n.config.Client.CallbackTimeout)
 	if err := limits.Validate(); err != nil {
 		return nil, err
 	}
@@ -83,11 +99,11 @@ func (n *Node) newKinds(streams *actors.LiveStreams) ([]actors.Kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := newRatings(n.config, n.directory.agents, n.outbound.guard, n.log)
+	listener, err := ratings.New(n.config, n.directory.agents, n.outbound.guard, n.log)
 	if err != nil {
 		return nil, err
 	}
-	n.later(listener.stop)
+	n.later(listener.Stop)
 	conversations := actors.Conversations(conversation.New(limits), runner, streams, listener)
 	deliveries, err := actors.NewDeliveries(actors.DeliveriesConfig{Logger: n.log, Registerer: n.metrics})
 	if err != nil {
@@ -101,12 +117,26 @@ func (n *Node) newKinds(streams *actors.LiveStreams) ([]actors.Kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]actors.Kind{conversations, tasks, idempotency.New(idempotency.DefaultMaxAnswer)}, runs...), nil
+	for i := range runs {
+		streams.List(&runs[i])
+	}
+	if err = n.tellPushes(deliveries, &conversations); err != nil {
+		return nil, err
+	}
+	webhooks, err := n.newWebhookKind()
+	if err != nil {
+		return nil, err
+	}
+	mails, err := n.newMailKind(deliveries)
+	if err != nil {
+		return nil, err
+	}
+	return append([]actors.Kind{conversations, tasks, idempotency.New(idempotency.DefaultMaxAnswer), decision.New(), attempt.New(), audit.New(), webhooks, mails}, runs...), nil
 }
 
 // openOutbound makes the guard of outbound calls and the providers of models.
 func (n *Node) openOutbound() error {
-	guard, err := newGuard(n.config)
+	guard, err := configure.Guard(n.config)
 	if err != nil {
 		return err
 	}
@@ -123,8 +153,9 @@ func (n *Node) newRunner(streams *actors.LiveStreams) (*turn.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.outbound.tools = box
 	return turn.New(turn.Config{
-		Agents: versions{n.directory.agents}, History: n.shell.reads, Providers: n.outbound.providers, Publisher: streams,
+		Agents: n.directory.agents.Versions(), History: n.shell.reads, Providers: n.outbound.providers, Publisher: streams,
 		Tools: box, Files: turnFiles{n}, Documents: document.Text, Open: n.directory.seal.Open,
 		MaxConcurrent: n.config.Turn.MaxConcurrent, MaxRounds: n.config.Turn.MaxRounds, MaxText: int(n.config.Turn.MaxAnswer),
 		Timeout: n.config.Turn.Timeout, MeterTokens: n.config.Turn.MeterTokens,
@@ -144,14 +175,16 @@ func (n *Node) newRouter(remote cluster.Remote) error {
 	if err != nil {
 		return err
 	}
-	n.storage.files = newFiles(n.route(), n.storage.filePace.flow)
+	n.storage.files = files.New(n.route(), n.storage.filePace.Flow)
 	return nil
 }
 
-func (n *Node) route() route {
-	return route{node: n.config.Node.Name, router: n.router, owners: &n.owners, shards: n.shards, store: n.store}
+func (n *Node) route() reads.Route {
+	return reads.NewRoute(n.config.Node.Name, n.router, &n.owners, n.shards, n.store)
 }
 
 func (n *Node) local() *local {
-	return &local{answerer: &answerer{n.shell.reads, n.shell.kinds}, system: n.shell.system, node: n}
+	return &local{Answerer: n.answerer(), system: n.shell.system, node: n}
 }
+
+func (n *Node) answerer() *reads.Answerer { return reads.NewAnswerer(n.shell.reads, n.shell.kinds) }

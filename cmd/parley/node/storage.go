@@ -2,20 +2,36 @@ package node
 
 import (
 	"context"
+	"io"
 	"sync/atomic"
 	"time"
 
 	"parley/cluster"
 	"parley/cluster/shard"
+	"parley/cmd/parley/node/configure"
+	"parley/cmd/parley/node/files"
 	"parley/persistence"
 )
+
+// turnFiles opens whole files by id, for turns.
+type turnFiles struct{ node *Node }
+
+// Open reads a committed file.
+func (t turnFiles) Open(ctx context.Context, fileID string) (io.ReadCloser, error) {
+	f := t.node.storage.files // set before any turn runs
+	file, err := f.File(ctx, fileID)
+	if err != nil {
+		return nil, err
+	}
+	return f.Open(ctx, file, 0, -1)
+}
 
 // storage is what surrounds the store: its leadership changes and the files in it.
 type storage struct {
 	opened   atomic.Pointer[persistence.Store] // for calls of other nodes that may arrive before the store is open
 	changes  *changes
-	files    *files
-	filePace filePace
+	files    *files.Files
+	filePace files.Pace
 }
 
 // electionTicks are the log's ticks without a message from a leader after which another is elected.
@@ -28,12 +44,12 @@ const recoverTimeout = time.Minute
 func (n *Node) storeIfOpen() *persistence.Store { return n.storage.opened.Load() }
 
 func (n *Node) openStore(ctx context.Context) error {
-	options := storeOptions(n.config, n.descriptors)
+	options := configure.Store(n.config, n.descriptors)
 	options.Logger, options.Registerer = n.log, n.metrics
 	n.storage.changes = newChanges()
 	options.OnLeader = n.storage.changes.add
-	options.OnFileBytes = n.storage.filePace.flow
-	n.later(n.storage.filePace.stop)
+	options.OnFileBytes = n.storage.filePace.Flow
+	n.later(n.storage.filePace.Stop)
 	if l := n.links; l != nil {
 		options.ClusterID, options.NodeID, options.Join, options.Shards = l.origin.cluster, l.origin.node, l.origin.join, l.origin.shards
 		options.TickInterval = n.config.Cluster.ElectionTimeout / electionTicks

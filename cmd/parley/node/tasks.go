@@ -1,26 +1,11 @@
 package node
 
 import (
-	"context"
-	"errors"
-	"time"
-
-	"google.golang.org/protobuf/proto"
-
 	"parley/actors"
 	"parley/actors/conversation"
-	"parley/actors/core/failure"
 	"parley/actors/deliver"
-	"parley/actors/machine"
 	"parley/actors/task"
-	"parley/proto/conversationpb"
-	"parley/proto/failurepb"
-	"parley/proto/taskpb"
 )
-
-func taskNotFound() *machine.Failure {
-	return failure.New(failurepb.Code_NOT_FOUND, failure.TaskNotFound)
-}
 
 // newTaskKind makes the kind of background tasks.
 func (n *Node) newTaskKind(deliveries *actors.Deliveries, of conversation.Limits) (actors.Kind, error) {
@@ -35,58 +20,16 @@ func (n *Node) newTaskKind(deliveries *actors.Deliveries, of conversation.Limits
 	if err = limits.Validate(); err != nil {
 		return actors.Kind{}, err
 	}
-	kind, err := actors.Tasks(task.New(limits), actors.TasksConfig{
-		Agents: versions{n.directory.agents}, Records: n.shell.reads, Poster: poster, Deliveries: deliveries, Secret: n.config.Tasks.CallbackSecret.Reveal(),
-		Logger: n.log, Registerer: n.metrics,
-	})
-	kind.Command, kind.Missing, kind.Queries = (*taskpb.Command)(nil), taskNotFound, task.Queries()
-	return kind, err
-}
-
-// turnTimeout bounds a read of a turn's result for a task.
-const turnTimeout = 10 * time.Second
-
-// Turn reads the result of an ended turn with its answer, or the partial answer of one that waits for a person.
-func (r *reader) Turn(ctx context.Context, conversationID, runID string) (*conversationpb.TurnResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
-	defer cancel()
-	view, head, err := r.view(ctx, conversationID)
+	workers, err := n.newPool("parley_actors_driven_tasks", "Background tasks whose runs are driven on this node.")
 	if err != nil {
-		return nil, err
+		return actors.Kind{}, err
 	}
-	defer func() { _ = view.Close() }() // closing a snapshot loses nothing
-	state, err := decodeState(head.Value)
-	if err != nil {
-		return nil, err
-	}
-	turn := &conversationpb.TurnResult{
-		RunId: runID, Budget: state.GetBudget(), SpentNanoUsd: state.GetSpentNanoUsd(), Title: state.GetTitle(),
-	}
-	row, ended, err := view.Item(conversationID, conversation.TableRuns, []byte(runID))
-	run := &conversationpb.Run{}
-	if err = errors.Join(err, proto.Unmarshal(row, run)); err != nil {
-		return nil, readFault("read run", err)
-	}
-	if !ended {
-		paused := state.GetPaused()
-		if paused.GetRunId() != runID {
-			return nil, failure.New(failurepb.Code_NOT_FOUND, failure.TurnNotFound)
-		}
-		turn.StopReason, turn.Pending, turn.Response = state.GetStopReason(), state.GetPending(), paused.GetAnswer()
-		turn.Usage = paused.GetUsage()
-		return turn, nil
-	}
-	turn.StopReason, turn.Usage, turn.Error = run.GetStopReason(), run.GetUsage(), run.GetError()
-	if run.GetAnswer() == 0 {
-		return turn, nil
-	}
-	row, found, err := view.Item(conversationID, conversation.TableMessages, conversation.MessageKey(run.GetAnswer()))
-	answer := &conversationpb.Message{}
-	if err = errors.Join(err, proto.Unmarshal(row, answer)); err != nil {
-		return nil, readFault("read message", err)
-	}
-	if found && answer.GetRunId() == runID { // else it has been replaced
-		turn.Response = answer
-	}
-	return turn, nil
+	return task.New(limits, task.Config{
+		Agents: n.directory.agents.Versions(), Records: n.shell.reads, Pool: workers,
+		Secret: n.config.Tasks.CallbackSecret.Reveal(),
+		Callbacks: deliveries.Callbacks(actors.CallbacksConfig{
+			Poster: poster, Name: "parley_actors_task_callbacks_total", Help: "Attempts to call back for a task, by outcome.",
+			Registerer: n.metrics,
+		}),
+	}), nil
 }

@@ -15,7 +15,6 @@ import (
 
 	"parley/actors/core/failure"
 	"parley/actors/core/follow"
-	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -160,7 +159,7 @@ func (s *Store) Message(ctx context.Context, query *nodepb.MessageQuery) (*nodep
 	}
 	message := named(query.GetMessageId())
 	if message == nil {
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
+		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.MessageNotFound)
 	}
 	return &nodepb.MessageReply{State: c.State, Message: message, InReplyTo: named(message.GetInReplyTo())}, nil
 }
@@ -173,7 +172,7 @@ func window(messages []*conversationpb.Message, query *nodepb.MessagesQuery) (fi
 	case cursor != "":
 		at := slices.IndexFunc(messages, func(m *conversationpb.Message) bool { return m.GetId() == cursor })
 		if at < 0 {
-			return 0, 0, machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
+			return 0, 0, failure.New(failurepb.Code_NOT_FOUND, failure.MessageNotFound)
 		}
 		if query.Before != "" {
 			return max(0, at-limit), at, nil
@@ -285,24 +284,24 @@ func (*IDs) NewIDFrom(kind, text string) string {
 func (i *IDs) NewIDFromFor(kind, text, _ string) string { return i.NewIDFrom(kind, text) }
 
 // Authenticate makes a function an Authenticator.
-type Authenticate func(request endpoint.Request) (endpoint.Caller, *machine.Failure)
+type Authenticate func(request endpoint.Request) (endpoint.Caller, *failure.Failure)
 
 // Authenticate implements endpoint.Authenticator.
-func (f Authenticate) Authenticate(_ context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
+func (f Authenticate) Authenticate(_ context.Context, request endpoint.Request) (endpoint.Caller, *failure.Failure) {
 	return f(request)
 }
 
 // Off lets everybody in as a trusted caller who acts for whom the query names, as a server without authentication does.
-func Off(request endpoint.Request) (endpoint.Caller, *machine.Failure) {
+func Off(request endpoint.Request) (endpoint.Caller, *failure.Failure) {
 	return endpoint.Caller{TenantID: "t", ProjectID: "p", UserID: request.Query("userId"), Trusted: true}, nil
 }
 
 // ByToken identifies the user named by "Authorization: Bearer <user>", and refuses who names none.
-func ByToken(request endpoint.Request) (endpoint.Caller, *machine.Failure) {
+func ByToken(request endpoint.Request) (endpoint.Caller, *failure.Failure) {
 	const prefix = "Bearer "
 	header := request.Header("Authorization")
 	if len(header) <= len(prefix) {
-		return endpoint.Caller{}, machine.Fail(failurepb.Code_AUTH_REQUIRED, "Authentication required")
+		return endpoint.Caller{}, failure.New(failurepb.Code_AUTH_REQUIRED, failure.AuthenticationRequired)
 	}
 	return endpoint.Caller{TenantID: "t", ProjectID: "p", UserID: header[len(prefix):], Identified: true}, nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -47,7 +47,7 @@ func (f *Files) Store(_ context.Context, id string, r io.Reader, limit int64) (e
 		return endpoint.Stored{}, fmt.Errorf("store file: %w", err)
 	}
 	if int64(len(content)) > limit {
-		return endpoint.Stored{}, machine.Fail(failurepb.Code_TOO_LARGE, "the file is larger than %d bytes", limit)
+		return endpoint.Stored{}, failure.New(failurepb.Code_TOO_LARGE, failure.UploadTooLarge).Param("most", limit)
 	}
 	const chunk = 256 << 10
 	sum := sha256.Sum256(content)
@@ -81,7 +81,7 @@ func (f *Files) File(_ context.Context, id string) (*conversationpb.File, error)
 	defer f.mu.Unlock()
 	found := f.blobs[id]
 	if found == nil || found.file == nil {
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "file not found")
+		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.FileNotFound)
 	}
 	return found.file, nil
 }
@@ -92,7 +92,7 @@ func (f *Files) Open(_ context.Context, file *conversationpb.File, offset, lengt
 	defer f.mu.Unlock()
 	found := f.blobs[file.GetId()]
 	if found == nil {
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "file not found")
+		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.FileNotFound)
 	}
 	content := found.content[offset:]
 	if length >= 0 && length < int64(len(content)) {

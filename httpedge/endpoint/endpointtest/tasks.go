@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/failurepb"
 	"parley/proto/nodepb"
 	"parley/proto/taskpb"
@@ -73,7 +73,7 @@ func (s *Tasks) Task(_ context.Context, query *nodepb.TaskQuery) (*nodepb.TaskRe
 	defer s.mu.Unlock()
 	stored := s.views[query.GetId()]
 	if stored == nil {
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "task not found")
+		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.TaskNotFound)
 	}
 	view := &nodepb.TaskReply{Task: stored.Task, Comments: stored.Comments[max(0, len(stored.Comments)-int(query.GetComments())):]}
 	if query.GetResult() {

@@ -12,8 +12,13 @@ for (const button of document.querySelectorAll('dialog .close')) {
 /** Opens a dialog and returns which of its buttons closed it; Esc says ''. Focus goes back to where it was. */
 function answer(dialog) {
   const { promise, resolve } = Promise.withResolvers();
+  const closed = () => {
+    if (dialog.open) return; // the event of an earlier closing, late: a dialog can be opened again before it is told
+    dialog.removeEventListener('close', closed);
+    resolve(dialog.returnValue);
+  };
   dialog.returnValue = '';
-  dialog.addEventListener('close', () => resolve(dialog.returnValue), { once: true });
+  dialog.addEventListener('close', closed);
   dialog.showModal();
   return promise;
 }

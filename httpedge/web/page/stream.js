@@ -1,6 +1,6 @@
 // The conversation server's API as the page uses it: plain requests, and an event stream that outlives its connection.
 
-const base = document.querySelector('meta[name="base-path"]').content;
+const base = document.querySelector('meta[name="base-path"]')?.content || ''; // the console shares some modules, and has none
 
 export const settings = {
   get user() {

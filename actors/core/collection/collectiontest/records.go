@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"parley/actors/core/collection"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/failurepb"
 )
 
@@ -63,7 +63,7 @@ func (r *Records) Put(_ context.Context, name, key string, expected uint64, valu
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if stored := r.collections[name][key].Version; stored != expected {
-		return 0, machine.Fail(failurepb.Code_CONFLICT, "%s/%s has another version", name, key)
+		return 0, failure.New(failurepb.Code_CONFLICT, failure.RecordChanged)
 	}
 	if r.collections == nil {
 		r.collections = map[string]map[string]collection.Record{}
@@ -87,7 +87,7 @@ func (r *Records) Delete(_ context.Context, name, key string, expected uint64) e
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if stored := r.collections[name][key].Version; stored != expected {
-		return machine.Fail(failurepb.Code_CONFLICT, "%s/%s has another version", name, key)
+		return failure.New(failurepb.Code_CONFLICT, failure.RecordChanged)
 	}
 	delete(r.collections[name], key)
 	r.version++
@@ -112,8 +112,8 @@ func (r *Records) Guarded(ctx context.Context, _ string, decide func() (*collect
 		} else {
 			version, err = r.Put(ctx, write.Collection, write.Key, write.Expected, write.Value)
 		}
-		var failure *machine.Failure
-		if !errors.As(err, &failure) || failure.Code != failurepb.Code_CONFLICT {
+		var conflict *failure.Failure
+		if !errors.As(err, &conflict) || conflict.Code != failurepb.Code_CONFLICT {
 			break
 		}
 	}

@@ -1,10 +1,11 @@
 package collectiontest
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/failurepb"
 )
 
@@ -14,7 +15,7 @@ type Sealer struct{ Locked bool }
 // Seal returns what the secret is about and the secret's bytes in reverse.
 func (s *Sealer) Seal(secret []byte, about string) ([]byte, error) {
 	if s.Locked {
-		return nil, machine.Fail(failurepb.Code_SECRETS_UNAVAILABLE, "nothing to encrypt secrets with is configured")
+		return nil, failure.New(failurepb.Code_SECRETS_UNAVAILABLE, failure.SecretsUnencrypted)
 	}
 	turned := slices.Clone(secret)
 	slices.Reverse(turned)
@@ -25,7 +26,7 @@ func (s *Sealer) Seal(secret []byte, about string) ([]byte, error) {
 func (*Sealer) Open(sealed []byte, about string) ([]byte, error) {
 	turned, ok := strings.CutPrefix(string(sealed), about+"\x00")
 	if !ok {
-		return nil, machine.Fail(failurepb.Code_INTERNAL, "sealed about something else")
+		return nil, errors.New("sealed about something else")
 	}
 	secret := []byte(turned)
 	slices.Reverse(secret)

@@ -1,0 +1,75 @@
+package decision
+
+import (
+	"context"
+	"slices"
+
+	"parley/actors/core/permission"
+	"parley/actors/kit"
+	"parley/proto/decisionpb"
+)
+
+// readDecision finds a decision of a tenant in its batch.
+func readDecision(state *decisionpb.State, query *decisionpb.DecisionQuery) (*decisionpb.DecisionReply, error) {
+	for _, d := range state.GetDecisions() {
+		if d.GetId() == query.GetDecisionId() && d.GetTenantId() == query.GetTenantId() {
+			return &decisionpb.DecisionReply{Decision: d}, nil
+		}
+	}
+	return nil, missing()
+}
+
+// batchPage is how many batches are read at once.
+const batchPage = 16
+
+// listDecisions lists decisions of a tenant, newest first.
+func listDecisions(ctx context.Context, from kit.Lists, query *decisionpb.DecisionsQuery) (*decisionpb.DecisionsReply, error) {
+	page := &decisionpb.DecisionsReply{}
+	at := firstCursor(query)
+	for {
+		rows, err := from.Page(ctx, kit.ListQuery{List: ListOf(query.GetTenantId()), Descending: true, Limit: batchPage, After: at})
+		if err != nil {
+			return nil, err
+		}
+		batches, err := kit.States[decisionpb.State](ctx, from, rows)
+		if err != nil {
+			return nil, err
+		}
+		for _, batch := range batches {
+			for _, d := range slices.Backward(batch.GetDecisions()) {
+				if d.GetTenantId() != query.GetTenantId() || !behind(d, batch, query) {
+					continue
+				}
+				if len(page.Decisions) == int(query.GetLimit()) {
+					return page, nil // NextAt is the last one's
+				}
+				page.Decisions, page.NextAt = append(page.Decisions, d), batch.GetCreatedAt()
+			}
+		}
+		if len(rows) < batchPage {
+			page.NextAt = 0
+			return page, nil
+		}
+		last := rows[len(rows)-1]
+		at = &kit.Cursor{Score: last.Score, Member: last.Member}
+	}
+}
+
+// firstCursor begins with the batch of the decision that the page comes after: some of it may be left.
+func firstCursor(query *decisionpb.DecisionsQuery) *kit.Cursor {
+	batch, _, ok := permission.BatchOf(query.GetAfter())
+	if !ok {
+		return nil
+	}
+	return &kit.Cursor{Score: query.GetAfterAt(), Member: batch + "~"} // right before the batch, in descending order
+}
+
+// behind says that a decision comes after the one that the page comes after.
+func behind(d *decisionpb.Decision, batch *decisionpb.State, query *decisionpb.DecisionsQuery) bool {
+	of, last, ok := permission.BatchOf(query.GetAfter())
+	if !ok || of != batch.GetId() {
+		return true
+	}
+	_, number, _ := permission.BatchOf(d.GetId())
+	return number < last
+}

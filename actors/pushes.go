@@ -1,0 +1,48 @@
+package actors
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/conversation"
+	"parley/actors/delivery"
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/deliverypb"
+)
+
+// Pushes is what tells addresses of turns that ended or paused.
+type Pushes struct {
+	Sender delivery.Sender
+	// Attempt says where an address leads, and how its message is made.
+	Attempt func(tell conversation.TellPush) delivery.Attempt
+}
+
+// TellPushes has a kind of conversations tell the addresses that asked for it.
+func TellPushes(conversations *Kind, pushes Pushes) {
+	perform, release, drain := conversations.Perform, conversations.OnRelease, conversations.Drain
+	conversations.Perform = func(at Entity, effect machine.Effect) proto.Message {
+		tell, is := effect.(conversation.TellPush)
+		if !is {
+			return perform(at, effect)
+		}
+		attempt := pushes.Attempt(tell)
+		attempt.Delivery = tell.Attempt
+		attempt.Report = func(report *deliverypb.Report) proto.Message {
+			return &conversationpb.Command{ConversationId: at.ID, Body: &conversationpb.Command_Pushed{Pushed: &conversationpb.Pushed{
+				RunId: tell.Push.GetRunId(), Id: tell.Push.GetId(), Report: report,
+			}}}
+		}
+		pushes.Sender.Send(at, attempt)
+		return nil
+	}
+	conversations.OnRelease = func(shard uint32, epoch uint64) {
+		release(shard, epoch)
+		pushes.Sender.Release(shard, epoch)
+	}
+	conversations.Drain = func(ctx context.Context) {
+		drain(ctx)
+		pushes.Sender.Stop()
+	}
+}

@@ -1,0 +1,27 @@
+package node
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/httpedge/endpoint"
+)
+
+// client implements entity.Client over the router, for this node's edge and its own entities.
+type client struct{ node *Node }
+
+// Ask routes a command to its entity's owner.
+func (c *client) Ask(ctx context.Context, id string, command proto.Message) (proto.Message, error) {
+	if err := c.node.shell.kinds.Accepts(c.node.shards, id, command); err != nil {
+		return nil, err
+	}
+	reply, servedBy, err := c.node.router.Ask(ctx, id, command)
+	endpoint.ServedBy(ctx, servedBy)
+	return reply, err
+}
+
+// Read routes a query to the owner of its entity, or a list to the owners of all shards.
+func (c *client) Read(ctx context.Context, query proto.Message) (proto.Message, error) {
+	return c.node.route().Read(ctx, c.node.answerer(), query)
+}

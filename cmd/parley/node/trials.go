@@ -1,0 +1,233 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/actors/core/catalog"
+	"parley/actors/core/failure"
+	"parley/actors/core/money"
+	"parley/actors/inference"
+	"parley/actors/machine/rawjson"
+	"parley/actors/provider"
+	"parley/actors/turn/model"
+	"parley/actors/turn/runtimecontext"
+	"parley/actors/turn/tool"
+	"parley/httpedge/clientapi/handler"
+	"parley/httpedge/endpoint"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// trials implements handler.Trials with what turns and the gateway call models and tools by.
+type trials struct {
+	node   *Node
+	caller *inference.Caller
+	newID  func(kind string) string
+}
+
+var _ handler.Trials = (*trials)(nil)
+
+const (
+	// trialTokens is what a model that is tried may say: some think before they speak.
+	trialTokens = 256
+	// trialText is how much of it is shown, in bytes.
+	trialText = 500
+)
+
+// Model implements handler.Trials.
+func (t *trials) Model(ctx context.Context, caller endpoint.Caller, requestID, key string) (*handler.ModelOutcome, error) {
+	priced, record, ok := t.node.directory.agents.Model(caller.ProjectID, key)
+	if !ok {
+		return &handler.ModelOutcome{Error: &handler.TrialFailure{
+			Code: "model_not_usable", Message: "The model's provider is missing or disabled, or its credentials cannot be read",
+		}}, nil
+	}
+	body, ask := fmt.Sprintf(`{"messages":[{"role":"user","content":"Say ok."}],"max_tokens":%d}`, trialTokens), t.caller.Chat
+	switch record.GetCategory() {
+	case "llm":
+	case "embedding":
+		body, ask = `{"input":"ok"}`, t.caller.Embed
+	case "moderation":
+		body, ask = `{"input":"ok"}`, t.caller.Moderate
+	default:
+		return &handler.ModelOutcome{Error: &handler.TrialFailure{
+			Code: "not_supported", Message: "This server calls models of the categories llm, embedding and moderation only",
+		}}, nil
+	}
+	fields, err := rawjson.Object([]byte(body))
+	if err != nil {
+		return nil, err
+	}
+	call := &inference.Call{
+		TenantID: caller.TenantID, ProjectID: caller.ProjectID, UserID: caller.UserID, RequestID: requestID, Model: key, Body: fields,
+	}
+	begun := time.Now()
+	answer, err := ask(ctx, call)
+	outcome := &handler.ModelOutcome{LatencyMs: milliseconds(begun)}
+	if err != nil {
+		failed, is := errors.AsType[*inference.Error](err)
+		switch {
+		case is:
+			outcome.Error = &handler.TrialFailure{Code: failed.Code, Status: failed.Status, Message: failed.Message}
+		case errors.Is(err, context.DeadlineExceeded):
+			outcome.Error = &handler.TrialFailure{Code: "provider_timeout", Message: "The model did not answer in time"}
+		default:
+			return nil, err
+		}
+		return outcome, nil
+	}
+	var said struct {
+		Choices []struct {
+			Message struct {
+				Content string `json:"content"`
+			} `json:"message"`
+		} `json:"choices"`
+		Usage struct {
+			Input  int64 `json:"prompt_tokens"`
+			Output int64 `json:"completion_tokens"`
+			Cached int64 `json:"cached_tokens"`
+		} `json:"usage"`
+	}
+	if json.Unmarshal(answer, &said) == nil && len(said.Choices) > 0 {
+		outcome.Text = model.Head(said.Choices[0].Message.Content, trialText)
+	}
+	outcome.OK, outcome.InputTokens, outcome.OutputTokens = true, said.Usage.Input, said.Usage.Output
+	if price := priced.GetPrice(); price != nil {
+		usd := money.USD(provider.Cost(price, said.Usage.Input, said.Usage.Cached, said.Usage.Output))
+		outcome.CostUSD = &usd
+	}
+	return outcome, nil
+}
+
+// open prepares the tools of an agent's draft, or of an agent of the configuration.
+func (t *trials) open(ctx context.Context, projectID, agentKey string) (*trialKit, bool, error) {
+	agent, found := t.node.directory.agents.Versions().Agent(projectID, agentKey, catalog.DraftVersion)
+	if !found {
+		return nil, false, nil
+	}
+	set, err := t.node.outbound.tools.Open(ctx, agent)
+	if err != nil {
+		return nil, true, failure.New(failurepb.Code_INVALID_REQUEST, failure.BadAgentTools).Param("why", err.Error())
+	}
+	return &trialKit{set, secretsOf(agent)}, true, nil
+}
+
+// trialKit is the tools of an agent, and what they are called with that nobody is shown.
+type trialKit struct {
+	tool.Set
+
+	secrets []string
+}
+
+// shown is a text without the agent's secrets: a service may repeat what it was sent.
+func (k *trialKit) shown(text string) string { return runtimecontext.Redact(text, k.secrets) }
+
+// secretsOf are the values of the headers that an agent's tools send, longer ones first. A credential may be repeated without its scheme.
+func secretsOf(agent *agentpb.Agent) (secrets []string) {
+	const shortest = 4
+	add := func(headers map[string]string) {
+		for _, value := range headers {
+			for _, part := range append(strings.Fields(value), value) {
+				if len(part) >= shortest && !strings.EqualFold(part, "bearer") && !strings.EqualFold(part, "basic") {
+					secrets = append(secrets, part)
+				}
+			}
+		}
+	}
+	for _, one := range agent.GetTools() {
+		add(one.GetHttp().GetHeaders())
+	}
+	for _, one := range agent.GetApis() {
+		add(one.GetHeaders())
+	}
+	for _, one := range agent.GetServers() {
+		add(one.GetHeaders())
+	}
+	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return slices.Compact(secrets)
+}
+
+// Tools implements handler.Trials.
+func (t *trials) Tools(ctx context.Context, projectID, agentKey string) ([]handler.ToolView, bool, error) {
+	set, found, err := t.open(ctx, projectID, agentKey)
+	if err != nil || !found {
+		return nil, found, err
+	}
+	views := []handler.ToolView{}
+	kinds := map[tool.Kind]string{tool.Run: handler.ToolRun, tool.Ask: handler.ToolAsk, tool.Client: handler.ToolClient}
+	for _, definition := range set.Definitions() {
+		one, ok := set.Find(definition.Name)
+		if !ok {
+			continue
+		}
+		views = append(views, handler.ToolView{
+			Name: one.Name, Description: one.Description, Schema: one.Schema, Kind: kinds[one.Kind],
+			Approval: cmp.Or(one.Policy.GetApproval(), "never"),
+		})
+	}
+	return views, true, nil
+}
+
+// Tool implements handler.Trials.
+func (t *trials) Tool(ctx context.Context, trial *handler.ToolTrial, allow func(args []byte) error) (*handler.ToolOutcome, error) {
+	set, found, err := t.open(ctx, trial.ProjectID, trial.AgentKey)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, handler.AgentNotFound()
+	}
+	one, found := set.Find(trial.Tool)
+	if !found {
+		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.RecordMissing).Param("noun", "tool").Param("key", "")
+	}
+	if one.Kind != tool.Run {
+		return nil, failure.New(failurepb.Code_INVALID_REQUEST, failure.ToolNotRunHere).In("tool")
+	}
+	judged, err := one.Judge(ctx, string(trial.Args))
+	if err != nil {
+		return &handler.ToolOutcome{Outcome: handler.ToolBadArguments, Error: err.Error()}, nil //nolint:nilerr // it is the outcome
+	}
+	if judged.Need == conversationpb.Need_APPROVAL {
+		if allow == nil {
+			return &handler.ToolOutcome{Outcome: handler.ToolNeedsApproval}, nil
+		}
+		if err = allow(judged.Args); err != nil {
+			return nil, err
+		}
+	}
+	begun := time.Now()
+	id := t.newID("test")
+	text, err := t.run(ctx, one, tool.Call{ID: id, IdempotencyKey: id, RunID: id, UserID: trial.UserID, Args: judged.Args})
+	outcome := &handler.ToolOutcome{Outcome: handler.ToolOK, LatencyMs: milliseconds(begun), Result: set.shown(text)}
+	if err != nil {
+		outcome.Outcome, outcome.Error = handler.ToolFailed, set.shown(err.Error())
+	}
+	return outcome, nil
+}
+
+// milliseconds is how long it has been, rounded up as in a turn.
+func milliseconds(begun time.Time) int64 {
+	return int64((time.Since(begun) + time.Millisecond - 1) / time.Millisecond)
+}
+
+// run runs a call. A panic in a tool becomes the call's error, as in a turn.
+func (t *trials) run(ctx context.Context, one *tool.Tool, call tool.Call) (text string, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			t.node.log.Error("tool panicked", slog.String("tool", one.Name), slog.String("fault", fmt.Sprint(fault)), slog.String("stack", string(debug.Stack())))
+			err = errors.New("the tool failed by a fault of the server")
+		}
+	}()
+	return one.Run(ctx, call)
+}

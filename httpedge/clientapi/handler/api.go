@@ -1,0 +1,66 @@
+// Package handler has what the resources of the Client API share: settings, the parts of the node that handlers use, the caller and
+// what they may see, commands to sessions and runs, and the inputs that several routes take.
+package handler
+
+import (
+	"context"
+
+	"parley/actors/core/access"
+	"parley/actors/core/catalog"
+	"parley/actors/core/entity"
+	"parley/actors/core/identity"
+	"parley/actors/core/subscription"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/sse"
+	"parley/proto/agentpb"
+)
+
+// Permissions decide what a caller may do besides what the route takes, see permission.Engine.
+type Permissions interface {
+	Allows(ctx context.Context, caller endpoint.Caller, service access.Service, level access.Level) (bool, error)
+}
+
+// Parts is what the API needs of the rest of the node.
+type Parts struct {
+	Runtime  endpoint.Runtime
+	Entities entity.Client // everything that lives in shards: commands and reads by their messages
+	Agents   endpoint.Agents
+	Accounts *identity.Accounts
+	Catalog  *catalog.Catalog
+	Sealer   endpoint.Sealer
+	Files    endpoint.Files
+	IDs      endpoint.IDs
+	Hub      *sse.Hub // carries the streams
+	Console  Console  // for what pages show
+	// Authorizer permits budgets to be raised and actions to be resolved, as on the conversation server. Nil = whoever may see a
+	// session may.
+	Authorizer endpoint.Authorizer
+	// Webhooks is where webhook endpoints are managed.
+	Webhooks *subscription.Webhooks
+	// Permissions says what a caller may do besides what the route takes.
+	Permissions Permissions
+	// InviteLink is where somebody accepts an invitation with its secret. nil = nothing is known of such a place.
+	InviteLink func(secret string) string
+	// AuditChain is the id of a tenant's audit trail.
+	AuditChain func(tenantID string) string
+	// Gateway is the OpenAI-compatible gateway, for the document only.
+	Gateway endpoint.Surface
+	// CheckCallback says whether callbacks may go to a URL: to an address that is not this server's own network, or that its
+	// operator allows. What it returns is an error of the caller's. nil = they may go anywhere.
+	CheckCallback func(ctx context.Context, url string) error
+	// CanPush says whether clients of A2A can be told of their tasks: every node of the cluster knows how. nil = they can.
+	CanPush func() bool
+	// Current says whether every node of the cluster has this release: adds up usage where it is, knows of queued messages. nil = they do.
+	Current func() bool
+	// CheckTools says the same of function tools that a request brings along.
+	CheckTools func([]*agentpb.Tool) error
+}
+
+// API is what all handlers of the Client API use. A resource embeds it.
+type API struct {
+	Config Config
+	Parts
+}
+
+// New returns it. The configuration must be valid.
+func New(config Config, parts Parts) *API { return &API{Config: config, Parts: parts} }

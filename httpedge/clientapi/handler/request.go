@@ -1,0 +1,80 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley/actors/core/failure"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/filing"
+	"parley/httpedge/turns"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// Asker asks conversations.
+func (a *API) Asker() turns.Asker {
+	return turns.Asker{Runtime: a.Runtime, Entities: a.Entities}
+}
+
+// Filer stores files.
+func (a *API) Filer() filing.Filer {
+	return filing.Filer{Asker: a.Asker(), Files: a.Files, IDs: a.IDs, MaxBytes: int64(a.Config.FileBytes)}
+}
+
+// Command returns a command of the request's caller. step names it within the request, so that a repeated request
+// (Idempotency-Key) repeats the same command.
+func (a *API) Command(ctx context.Context, conversationID, step string) *conversationpb.Command {
+	return &conversationpb.Command{
+		ConversationId: conversationID,
+		CommandId:      a.commandID(ctx, step),
+		Caller:         callerOf(ctx),
+		IssuedAt:       time.Now().UnixMilli(),
+	}
+}
+
+func (a *API) commandID(ctx context.Context, step string) string {
+	if key := endpoint.RequestKey(ctx); key != "" {
+		return key + "/" + step
+	}
+	return a.IDs.NewID("cmd")
+}
+
+// Mint makes an id for what the request creates; a repeated request gets the same one. With like it routes to the shard of that id.
+func (a *API) Mint(ctx context.Context, kind, like string) string {
+	key := endpoint.RequestKey(ctx)
+	switch {
+	case key != "" && like != "":
+		return a.IDs.NewIDFromFor(kind, key, like)
+	case key != "":
+		return a.IDs.NewIDFrom(kind, key)
+	case like != "":
+		return a.IDs.NewIDFor(kind, like)
+	}
+	return a.IDs.NewID(kind)
+}
+
+// callerOf is the caller as the rules know it.
+func callerOf(ctx context.Context) *conversationpb.Caller {
+	caller := endpoint.CallerFrom(ctx)
+	who := &conversationpb.Caller{
+		TenantId: caller.TenantID, ProjectId: caller.ProjectID, UserId: caller.UserID,
+		Identified: caller.Identified, Trusted: caller.Trusted,
+	}
+	if caller.Grant != nil {
+		who.TokenId = caller.Grant.Token.GetId()
+	}
+	return who
+}
+
+// Invalid refuses a request for a reason in its content.
+func Invalid(reason failure.Reason) *failure.Failure {
+	return failure.New(failurepb.Code_INVALID_REQUEST, reason)
+}
+
+// IsCode says whether an error is a failure of that code.
+func IsCode(err error, code failurepb.Code) bool {
+	var refused *failure.Failure
+	return errors.As(err, &refused) && refused.Code == code
+}

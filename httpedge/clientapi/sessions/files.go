@@ -1,0 +1,244 @@
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"strconv"
+	"time"
+
+	"parley/actors/core/attachment"
+	"parley/actors/core/failure"
+	"parley/httpedge/clientapi/handler"
+	"parley/httpedge/clientapi/render"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/endpoint/wire"
+	"parley/httpedge/filing"
+	"parley/httpedge/turns"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+const objectFile = "agent.session.file"
+
+func (a *api) listSessionFiles(ctx context.Context, in *sessionIn) (*sessionFiles, error) {
+	state, err := a.Session(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &sessionFiles{filing.Kept(state)}, nil
+}
+
+type uploadSessionFileIn struct {
+	ID       string                `path:"id"`
+	Name     string                `query:"name" doc:"Name of the file; required when the body is its bytes"`
+	MimeType string                `query:"mime_type" doc:"Type in place of the Content-Type; the stored type is told from the bytes"`
+	File     *sentFileInput        `json:"file" required:"true"`
+	Metadata handler.MetadataInput `json:"metadata"`
+
+	media string
+	form  string // boundary of a form
+}
+
+type sentFileInput struct {
+	Name     string `json:"name"`
+	Content  string `json:"content" doc:"base64"`
+	MimeType string `json:"mime_type"`
+}
+
+// TakesRaw implements endpoint.RawBody. A file that is itself JSON is known by the name in the query.
+func (in *uploadSessionFileIn) TakesRaw(contentType string) bool {
+	in.media = filing.MediaType(contentType)
+	if in.media == "multipart/form-data" {
+		_, params, _ := mime.ParseMediaType(contentType) // a form without boundary is no form
+		in.form = params["boundary"]
+	}
+	return in.media != "" && (in.media != "application/json" || in.Name != "")
+}
+
+// Validate implements endpoint.Validator.
+func (in *uploadSessionFileIn) Validate() *failure.Failure { return in.Metadata.Failure }
+
+// uploadSessionFile stores a file in a session.
+func (a *api) uploadSessionFile(ctx context.Context, in *uploadSessionFileIn, upload *endpoint.Upload) (*fileRecord, error) {
+	state, err := a.Session(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	agent, err := a.AgentOf(ctx, state)
+	if err != nil {
+		return nil, err
+	}
+	if refused := filing.Takes(state, agent, 1); refused != nil {
+		return nil, handler.SessionFailure(refused)
+	}
+	incoming, err := in.incoming(upload)
+	if err != nil {
+		return nil, err
+	}
+	file, err := a.Filer().StoreIn(ctx, a.Command(ctx, in.ID, "file"), state, agent, incoming)
+	if err != nil {
+		return nil, handler.SessionFailure(err)
+	}
+	return &fileRecord{file}, nil
+}
+
+// incoming is the file of any form of body.
+func (in *uploadSessionFileIn) incoming(upload *endpoint.Upload) (*filing.Incoming, error) {
+	switch {
+	case upload == nil && in.File == nil:
+		return nil, handler.Invalid(failure.Required).In("file")
+	case upload == nil:
+		incoming, refused := filing.Decode(in.File.Name, in.File.Content, in.File.MimeType)
+		if refused != nil {
+			return nil, refused
+		}
+		incoming.Metadata = in.Metadata.Pairs
+		return incoming, nil
+	case in.media == "multipart/form-data":
+		return in.fromForm(upload)
+	}
+	name, refused := filing.CleanName(in.Name)
+	if refused != nil {
+		return nil, refused
+	}
+	return &filing.Incoming{
+		Name: name, Declared: cmp.Or(in.MimeType, upload.ContentType), Body: upload.Body, Length: upload.Length,
+	}, nil
+}
+
+// fromForm is the first file of a form. It is read while it comes.
+func (in *uploadSessionFileIn) fromForm(upload *endpoint.Upload) (*filing.Incoming, error) {
+	const mostFields = 16
+	if in.form == "" {
+		return nil, handler.Invalid(failure.FormWithoutBoundary)
+	}
+	reader := multipart.NewReader(upload.Body, in.form)
+	for range mostFields {
+		part, err := reader.NextPart()
+		if err != nil {
+			return nil, formFailure(err)
+		}
+		if part.FileName() == "" {
+			continue
+		}
+		name, refused := filing.CleanName(cmp.Or(in.Name, part.FileName()))
+		if refused != nil {
+			return nil, refused
+		}
+		return &filing.Incoming{
+			Name: name, Declared: cmp.Or(in.MimeType, part.Header.Get("Content-Type")), Body: formBody{part}, Length: -1,
+		}, nil
+	}
+	return nil, handler.Invalid(failure.FormWithoutFile)
+}
+
+// formBody is a part of a form of which the end is known from the end of the form only.
+type formBody struct{ part io.Reader }
+
+// Read implements io.Reader.
+func (b formBody) Read(p []byte) (int, error) {
+	n, err := b.part.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = formFailure(err)
+	}
+	return n, err
+}
+
+// formFailure is what is wrong with a form, unless the connection broke.
+func formFailure(err error) error {
+	var refused *failure.Failure
+	var problem *endpoint.Problem
+	switch {
+	case errors.As(err, &refused), errors.As(err, &problem):
+		return err
+	case errors.Is(err, io.EOF):
+		return handler.Invalid(failure.FormWithoutFile)
+	}
+	return handler.Invalid(failure.MalformedForm)
+}
+
+type sessionFileIn struct {
+	ID     string `path:"id"`
+	FileID string `path:"fileId"`
+}
+
+// sessionFile finds a file of a session that the caller may see.
+func (a *api) sessionFile(ctx context.Context, in *sessionFileIn) (*conversationpb.File, error) {
+	state, err := a.Session(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if !turns.Plausible(in.FileID) {
+		return nil, fileNotFound()
+	}
+	for _, file := range state.GetFiles() {
+		if file.GetId() == in.FileID && !attachment.Expired(file, time.Now().UnixMilli()) {
+			return file, nil
+		}
+	}
+	return nil, fileNotFound()
+}
+
+func fileNotFound() *failure.Failure {
+	return failure.New(failurepb.Code_NOT_FOUND, failure.StoredFileMissing)
+}
+
+func (a *api) downloadSessionFile(ctx context.Context, in *sessionFileIn) (*endpoint.File, error) {
+	file, err := a.sessionFile(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return filing.Download(ctx, a.Files, file), nil
+}
+
+func (a *api) deleteSessionFile(ctx context.Context, in *sessionFileIn) (*deletedFile, error) {
+	if _, err := a.sessionFile(ctx, in); err != nil {
+		return nil, err
+	}
+	command := a.Command(ctx, in.ID, "remove file")
+	command.Body = &conversationpb.Command_RemoveFile{RemoveFile: &conversationpb.RemoveFile{FileId: in.FileID}}
+	if _, err := a.AskUntilSettled(ctx, command); err != nil {
+		return nil, err
+	}
+	return &deletedFile{ID: in.FileID, Object: objectFile, Deleted: true}, nil
+}
+
+// fileRecord is a file on the wire.
+type fileRecord struct{ file *conversationpb.File }
+
+// AppendJSON implements endpoint.Appender.
+func (r *fileRecord) AppendJSON(dst []byte) []byte { return appendFile(dst, r.file) }
+
+// Described implements openapi.Described.
+func (r *fileRecord) Described() (value any, nullable bool) { return sessionFileSchema{}, false }
+
+// sessionFiles is the files of a session.
+type sessionFiles struct{ files []*conversationpb.File }
+
+// AppendJSON implements endpoint.Appender.
+func (l *sessionFiles) AppendJSON(dst []byte) []byte {
+	dst = append(dst, `{"object":"list","data":`...)
+	return append(wire.AppendList(dst, l.files, appendFile), '}')
+}
+
+// Described implements openapi.Described.
+func (l *sessionFiles) Described() (value any, nullable bool) { return sessionFilesSchema{}, false }
+
+func appendFile(dst []byte, file *conversationpb.File) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = wire.AppendString(dst, file.GetId())
+	dst = append(dst, `,"object":"`+objectFile+`"`...)
+	dst = wire.AppendMember(dst, `,"session_id":`, file.GetConversationId())
+	dst = wire.AppendMember(dst, `,"name":`, file.GetName())
+	dst = wire.AppendMember(dst, `,"mime_type":`, file.GetMimeType())
+	dst = append(dst, `,"size":`...)
+	dst = strconv.AppendInt(dst, file.GetSize(), 10)
+	dst = append(dst, `,"metadata":`...)
+	dst = appendPairs(dst, file.GetMetadata())
+	dst = render.AppendTimeOrNull(dst, `,"created_at":`, file.GetCreatedAt())
+	return append(render.AppendTimeOrNull(dst, `,"expires_at":`, file.GetExpiresAt()), '}')
+}

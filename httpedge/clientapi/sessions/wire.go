@@ -1,0 +1,85 @@
+package sessions
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+
+	"parley/actors/core/money"
+	"parley/httpedge/clientapi/render"
+	"parley/httpedge/endpoint/wire"
+	"parley/proto/conversationpb"
+)
+
+const objectSession = "agent.session"
+
+// sessionRecord is a session on the wire (document 1, "Agent session").
+type sessionRecord struct{ state *conversationpb.State }
+
+// AppendJSON implements endpoint.Appender.
+func (r *sessionRecord) AppendJSON(dst []byte) []byte {
+	dst = appendSessionHead(dst, r.state)
+	dst = append(dst, `,"spent_usd":`...)
+	dst = money.Append(dst, r.state.GetSpentNanoUsd())
+	dst = append(dst, `,"pending_actions":`...)
+	return append(render.AppendActions(dst, r.state.GetPending()), '}')
+}
+
+// Described implements openapi.Described.
+func (r *sessionRecord) Described() (value any, nullable bool) { return sessionSchema{}, false }
+
+// sessionList is a page of sessions.
+type sessionList struct {
+	rows []*conversationpb.State
+	next string
+}
+
+// AppendJSON implements endpoint.Appender.
+func (l *sessionList) AppendJSON(dst []byte) []byte {
+	dst = append(dst, `{"object":"list","data":`...)
+	dst = wire.AppendList(dst, l.rows, appendSessionSummary)
+	dst = append(dst, `,"has_more":`...)
+	dst = strconv.AppendBool(dst, l.next != "")
+	return append(wire.AppendNullable(dst, `,"next_cursor":`, l.next), '}')
+}
+
+// Described implements openapi.Described.
+func (l *sessionList) Described() (value any, nullable bool) { return sessionListSchema{}, false }
+
+func appendBudget(dst []byte, budget *conversationpb.Budget) []byte {
+	if budget == nil {
+		return append(dst, "null"...)
+	}
+	dst = append(dst, `{"max_cost_usd":`...)
+	dst = money.Append(dst, budget.GetMaxCostNanoUsd())
+	return append(wire.AppendMember(dst, `,"on_reach":`, budget.GetOnReach()), '}')
+}
+
+// appendPairs writes the pairs of a session's metadata. The object of a conversation that was made elsewhere may hold more than
+// texts: only those are shown.
+func appendPairs(dst, object []byte) []byte {
+	const none = len("{}")
+	if len(object) <= none {
+		return append(dst, '{', '}')
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(object, &members) != nil {
+		return append(dst, '{', '}')
+	}
+	before := len(members)
+	for key, value := range members {
+		if value[0] != '"' {
+			delete(members, key)
+		}
+	}
+	if len(members) == before {
+		return wire.AppendObjectLine(dst, object)
+	}
+	var kept bytes.Buffer
+	encoder := json.NewEncoder(&kept)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(members) != nil {
+		return append(dst, '{', '}')
+	}
+	return append(dst, bytes.TrimSpace(kept.Bytes())...)
+}

@@ -1,0 +1,18 @@
+// Words of further pages: import a file of this folder here and add it to the list.
+
+import agents from './agents.js';
+import models from './models.js';
+import people from './people.js';
+import runs from './runs.js';
+import usage from './usage.js';
+import webhooks from './webhooks.js';
+
+/** @type {import('../messages.js').Words[]} */
+export const more = [
+  agents,
+  models,
+  people,
+  runs,
+  usage,
+  webhooks,
+];

@@ -1,0 +1,1 @@
+export * from '../../../../cmd/parley/testdata/page/node_modules/preact/src/index.d.ts';
