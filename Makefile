@@ -1,6 +1,8 @@
 # Every command of the project lives here; CI calls these targets. `make help` lists them.
 SHELL := /bin/bash
 GO    ?= go
+# Packages compiled in one folder are found in the build cache from every other folder, too.
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 BIN   := bin
 TOOLS := $(GO) tool -modfile=.ci/tools/go.mod
 # The official npm client that the gateway is tested with.
@@ -13,14 +15,14 @@ PAGE  := cmd/parley/testdata/page
 DATA  ?= parley-data
 
 .DEFAULT_GOAL := help
-.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke generate routes fmt lint vet tidy deadcode browser network openai a2a page-tools page-vendor page-types clean
+.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke bench-client nightly generate routes fmt lint vet tidy deadcode browser network openai a2a page-tools page-vendor page-types clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
 build: ## build bin/parley
 	@mkdir -p $(BIN)
-	$(GO) build -trimpath -o $(BIN)/parley ./cmd/parley
+	$(GO) build -o $(BIN)/parley ./cmd/parley
 
 run: build ## build, start one node on its embedded defaults, say where to click and what to curl
 	@./$(BIN)/parley serve --data-dir $(DATA)
@@ -28,16 +30,8 @@ run: build ## build, start one node on its embedded defaults, say where to click
 cluster: build ## start three nodes on this machine and say how to play with them
 	@./cmd/parley/cluster.sh
 
-# The longest tests of cmd/parley wait for processes and browsers most of the time: they run beside all others.
-APART := ^Test(Stories|Page|Console|Rolling)
-test: build browser network openai a2a page-tools page-types ## everything that must pass: all tests of all packages, with real processes and a real browser
-	@$(MAKE) --no-print-directory -j 2 --output-sync=target test-apart test-rest
-
-.PHONY: test-apart test-rest
-test-apart:
-	$(GO) test -timeout 20m -run '$(APART)' ./cmd/parley
-test-rest:
-	$(GO) test -timeout 20m -skip '$(APART)' ./...
+test: browser network openai a2a page-tools page-types ## everything that must pass: all tests of all packages, with real processes and a real browser
+	$(GO) run ./.ci/gate ./... ./.ci/gate
 
 check: fmt-check vet lint ## format, vet, lint, and the tests that need no process or browser
 	$(GO) test -short -p 4 -timeout 110s ./...
@@ -69,6 +63,11 @@ fuzz: ## every fuzz target for FUZZTIME (20s)
 bench: build ## the numbers of bench/RESULTS.md, with their yardsticks (about 10 minutes; leave the machine alone)
 	./bench/results.sh
 
+bench-client: build ## the scenarios of the Client API for some seconds each: they keep running
+	QUICK=1 ONLY=client ./bench/results.sh
+
+nightly: bench-smoke race fuzz chaos ## what takes longer than a gate may: benchmarks, race detector, fuzz targets, long faults, upgrades
+
 bench-smoke: build ## every Go benchmark once, and the scenarios of people, money, files, webhooks and the Client API for some seconds each: they keep running
 	$(GO) test -short -run '^$$' -bench . -benchtime 1x -timeout 10m ./...
 	QUICK=1 ONLY=people ./bench/results.sh
@@ -92,10 +91,10 @@ fmt-check:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
 
 lint: ## golangci-lint with the import boundaries of .golangci.yml
-	$(TOOLS) golangci-lint run ./...
+	$(TOOLS) golangci-lint run ./... ./.ci/gate
 
 vet: ## go vet
-	$(GO) vet ./...
+	$(GO) vet ./... ./.ci/gate
 
 tidy: ## fail when go.mod is not tidy
 	$(GO) mod tidy -diff

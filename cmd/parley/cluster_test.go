@@ -59,7 +59,7 @@ func newClusterOf(t *testing.T, binary string, count int, partitions bool, flags
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(c.Logs(80))
+			t.Log(c.Logs(40))
 		}
 		require.NoError(t, c.Stop())
 	})

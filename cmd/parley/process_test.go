@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -24,16 +25,9 @@ import (
 
 // builtBinary is the command under test, built once for all tests of the package.
 var builtBinary = sync.OnceValues(func() (string, error) { // built once, by whoever needs it first
-	dir, err := os.MkdirTemp("", "parley-test-")
-	if err != nil {
-		return "", err
-	}
-	binary := filepath.Join(dir, "parley")
-	output, err := exec.CommandContext(context.Background(), "go", "build", "-o", binary, ".").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build: %w: %s", err, output)
-	}
-	return binary, nil
+	return built("parley", func(binary string) ([]byte, error) {
+		return exec.CommandContext(context.Background(), "go", "build", "-o", binary, ".").CombinedOutput()
+	})
 })
 
 // testAgents are scripted agents with paces that tests need.
@@ -91,6 +85,25 @@ func (l *processLog) String() string {
 	return l.text.String()
 }
 
+// keptLog keeps the log of a process in PARLEY_TEST_LOGS, where that is set, and returns its last lines: a failed run shall fit a screen.
+func keptLog(name, text string) string {
+	const shown = 40
+	where := ""
+	if dir := os.Getenv("PARLEY_TEST_LOGS"); dir != "" {
+		file, err := os.CreateTemp(dir, strings.ReplaceAll(name, "/", "_")+"-*.log")
+		if err == nil {
+			_, err = file.WriteString(text)
+			err = errors.Join(err, file.Close())
+			where = file.Name()
+		}
+		if err != nil {
+			where = err.Error()
+		}
+	}
+	lines := strings.SplitAfter(text, "\n")
+	return where + "\n" + strings.Join(lines[max(0, len(lines)-shown):], "")
+}
+
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for {
@@ -115,7 +128,7 @@ func newProcess(t *testing.T, config string) *process {
 			p.kill()
 		}
 		if t.Failed() && p.log != nil {
-			t.Logf("log of the last process:\n%s", p.log.String())
+			t.Logf("log of the last process: %s", keptLog(t.Name(), p.log.String()))
 		}
 	})
 	return p
@@ -133,7 +146,7 @@ func (p *process) start() {
 			return
 		}
 		if !strings.Contains(p.log.String(), syscall.EADDRINUSE.Error()) {
-			require.Failf(p.t, "process ended", "%v\n%s", err, p.log)
+			require.Failf(p.t, "process ended", "%v: %s", err, keptLog(p.t.Name(), p.log.String()))
 		}
 		p.listen, p.ops = freeAddress(p.t), freeAddress(p.t)
 	}

@@ -8,8 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -50,18 +50,21 @@ func clientsOfA2A(t *testing.T, h apiCaller, agents map[string]string) {
 	})
 	t.Run("go", func(t *testing.T) {
 		t.Parallel()
-		client, err := filepath.Abs(filepath.Join(t.TempDir(), "client"))
+		client, err := goClient()
 		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-		defer cancel()
-		build := exec.CommandContext(ctx, "go", "build", "-o", client, ".")
-		build.Dir = filepath.Join("testdata", "a2ago")
-		build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")
-		output, err := build.CombinedOutput()
-		require.NoErrorf(t, err, "%s", output)
 		runCases(t, ".", []string{client}, h, agents, []string{"go_message", "go_stream", "go_question", "go_refused", "go_push"})
 	})
 }
+
+// goClient is the official Go client of A2A, behind the commands that runCases gives.
+var goClient = sync.OnceValues(func() (string, error) { // built once, by whoever needs it first
+	return built("a2a-client", func(binary string) ([]byte, error) {
+		build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-o", binary, ".")
+		build.Dir = filepath.Join("testdata", "a2ago")
+		build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")
+		return build.CombinedOutput()
+	})
+})
 
 // TestClientA2A holds a process against the official clients of A2A and against what they do not do.
 func TestClientA2A(t *testing.T) {

@@ -32,9 +32,7 @@ type sharedProcesses struct {
 func TestMain(m *testing.M) {
 	code := m.Run()
 	shared.end(code != 0)
-	if binary, err := builtBinary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(binary)) // of a temporary directory
-	}
+	removeBuilt()
 	os.Exit(code)
 }
 
@@ -70,7 +68,7 @@ func (s *sharedProcesses) end(failed bool) {
 	for _, p := range s.running {
 		p.kill()
 		if failed {
-			fmt.Fprintf(os.Stderr, "log of %s:\n%.20000s\n", p.config, p.log)
+			fmt.Fprintf(os.Stderr, "log of %s: %s", p.config, keptLog(filepath.Base(filepath.Dir(p.config)), p.log.String()))
 		}
 	}
 	_ = os.RemoveAll(s.dir) // of a temporary directory

@@ -56,7 +56,7 @@ func TestStories(t *testing.T) {
 						return
 					}
 					if t.Failed() {
-						t.Log(told.Logs(80))
+						t.Log(told.Logs(40))
 					}
 					for _, w := range told.watchers {
 						w.stop()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -31,19 +30,17 @@ var oldBinary = sync.OnceValues(func() (string, error) { // built once, by whoev
 	if err != nil {
 		return "", fmt.Errorf("%w: commit %s: %w: %s", errNoHistory, commit, err, output)
 	}
-	dir, err := os.MkdirTemp("", "parley-release-before-")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.RemoveAll(filepath.Join(dir, "source")) }() // what is left of a temporary folder harms nobody
-	// -trimpath: packages that are the same in both releases come from the build cache, wherever the source is.
-	const script = `mkdir "$1/source" && git -C "$(git rev-parse --show-toplevel)" archive "$2" | tar x -C "$1/source" &&
-		cd "$1/source" && go build -trimpath -ldflags='-s -w' -o "$1/parley" ./cmd/parley`
-	output, err = exec.CommandContext(ctx, "bash", "-o", "pipefail", "-c", script, "bash", dir, commit).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build commit %s: %w: %s", commit, err, output)
-	}
-	return filepath.Join(dir, "parley"), nil
+	return built("parley-release-before", func(binary string) ([]byte, error) {
+		dir, err := os.MkdirTemp("", "parley-release-before-")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = os.RemoveAll(dir) }() // what is left of a temporary folder harms nobody
+		// -trimpath: packages that are the same in both releases come from the build cache, wherever the source is.
+		const script = `git -C "$(git rev-parse --show-toplevel)" archive "$2" | tar x -C "$1" &&
+			cd "$1" && go build -trimpath -ldflags='-s -w' -o "$3" ./cmd/parley`
+		return exec.CommandContext(ctx, "bash", "-o", "pipefail", "-c", script, "bash", dir, commit, binary).CombinedOutput()
+	})
 })
 
 // errNoHistory says that the repository does not hold the release before, as in a shallow clone.

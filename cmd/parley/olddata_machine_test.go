@@ -17,7 +17,7 @@ import (
 )
 
 // The archives of testdata/olddata are data directories of earlier releases, as their binaries have left them when they were
-// killed, and what could be read from them. make.sh makes them (olddata_make_test.go).
+// killed, and what could be read from them. make.sh makes them (olddata_make_machine_test.go).
 
 // Addresses that are written into the archives: models and tools, and the receiver of callbacks. They are loopback
 // addresses that nothing else uses.

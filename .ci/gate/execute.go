@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// event is a line of test2json (go doc test2json).
+type event struct {
+	Action, Test, Output string
+	Elapsed              float64
+}
+
+// result is a top-level test, with its subtests' output.
+type result struct {
+	unit    unit
+	name    string
+	status  string // pass, fail, skip; "" = it did not end
+	elapsed time.Duration
+	output  string
+}
+
+// outcome is what a process of a test binary came to.
+type outcome struct {
+	unit    unit
+	err     error // how the process ended, when it did not end well
+	elapsed time.Duration
+	results []result
+	said    string // outside tests: panics, leaks, what TestMain prints
+}
+
+// failed reports whether the process did not end well, or a test did not.
+func (o outcome) failed() bool {
+	return o.err != nil || slices.ContainsFunc(o.results, func(r result) bool { return r.status == "fail" || r.status == "" })
+}
+
+// execute runs a unit's tests.
+func (g *gate) execute(ctx context.Context, u unit) outcome {
+	args := []string{"-t", "-p", u.pkg, u.binary, "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + u.timeout}
+	tests := u.tests
+	if g.only != nil {
+		if len(tests) == 0 {
+			args = append(args, "-test.run="+g.only.String())
+		}
+		tests = slices.DeleteFunc(slices.Clone(tests), func(name string) bool { return !g.only.MatchString(name) })
+		if len(u.tests) > 0 && len(tests) == 0 {
+			return outcome{unit: u}
+		}
+	}
+	if len(tests) > 0 {
+		args = append(args, "-test.run=^("+strings.Join(tests, "|")+")$")
+	}
+	command := exec.CommandContext(ctx, g.test2, args...)
+	command.Dir, command.Env = u.dir, g.environment()
+	command.WaitDelay = 10 * time.Second // for what a test has started and left, which holds the pipe
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	began := time.Now()
+	err := command.Run()
+	o := read(u, out.Bytes())
+	o.err, o.elapsed = err, time.Since(began)
+	return o
+}
+
+// read collects the events of a process.
+func read(u unit, text []byte) outcome {
+	o := outcome{unit: u}
+	var said strings.Builder
+	outputs := make(map[string]*strings.Builder)
+	at := make(map[string]int)
+	lines := bufio.NewReader(bytes.NewReader(text))
+	for {
+		line, err := lines.ReadBytes('\n')
+		var e event
+		if len(line) > 0 && json.Unmarshal(line, &e) != nil {
+			said.Write(line) // the binary's standard error
+		}
+		name, _, sub := strings.Cut(e.Test, "/")
+		switch {
+		case e.Test == "":
+			said.WriteString(e.Output)
+		case e.Action == "run" && !sub:
+			at[name] = len(o.results)
+			outputs[name] = &strings.Builder{}
+			o.results = append(o.results, result{unit: u, name: name})
+		case e.Action == "output" && outputs[name] != nil:
+			outputs[name].WriteString(e.Output)
+		case (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") && !sub && outputs[name] != nil:
+			r := &o.results[at[name]]
+			r.status, r.elapsed = e.Action, time.Duration(e.Elapsed*float64(time.Second))
+		}
+		if err != nil { // io.EOF: the buffer has no other
+			break
+		}
+	}
+	for i := range o.results {
+		o.results[i].output = outputs[o.results[i].name].String()
+	}
+	o.said = said.String()
+	return o
+}
+
+// definite is the output of failures that are a defect however rarely they show: they are never run again.
+var definite = regexp.MustCompile(`(?m)^(panic: |fatal error: |WARNING: DATA RACE)|found unexpected goroutines|\[rapid\] (failed|panic)|-rewrite\b|Failing input written to`)
+
+// rerun returns the tests that failed and may be tried again; final says why the process's failure stands as it is, "" when it does not.
+func (o outcome) rerun() (tests []result, final string) {
+	for _, r := range o.results {
+		switch {
+		case r.status == "pass" || r.status == "skip":
+		case definite.MatchString(r.output):
+			return nil, r.name + ": a panic, a race, a leak, a golden file or a property is never run again"
+		default:
+			tests = append(tests, r)
+		}
+	}
+	var exit *exec.ExitError
+	switch {
+	case o.err == nil:
+		return tests, ""
+	case definite.MatchString(o.said):
+		return nil, "a panic, a race or a leak is never run again"
+	case !errors.As(o.err, &exit):
+		return nil, o.err.Error()
+	case len(tests) == 0:
+		return nil, "the process failed, but none of its tests"
+	default:
+		return tests, ""
+	}
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// printUnit prints one line for a process, as the go command does, and all of a failed test's last lines.
+func (g *gate) printUnit(o outcome) {
+	word := "ok  "
+	if o.failed() {
+		word = "FAIL"
+	}
+	fmt.Fprintf(g.out, "%s\t%s\t%.3fs\n", word, o.unit.pkg, o.elapsed.Seconds())
+	for _, r := range o.results {
+		if r.status == "fail" || r.status == "" {
+			fmt.Fprintf(g.out, "--- FAIL: %s (%.2fs)\n%s", r.name, r.elapsed.Seconds(), last(r.output, shownLines))
+		}
+	}
+	if o.err != nil {
+		fmt.Fprintf(g.out, "%s%v\n", last(o.said, shownLines), o.err)
+	}
+}
+
+// shownLines of a failed test are enough for its words and the ends of two processes' logs.
+const shownLines = 120
+
+func last(text string, most int) string {
+	lines := strings.SplitAfter(text, "\n")
+	if cut := len(lines) - most; cut > 0 {
+		return fmt.Sprintf("[%d lines before]\n%s", cut, strings.Join(lines[cut:], ""))
+	}
+	return text
+}
+
+// printSlowest prints the tests of a tier that took longest.
+func (g *gate) printSlowest(all []outcome) {
+	const most = 10
+	var results []result
+	for _, o := range all {
+		results = append(results, o.results...)
+	}
+	slices.SortStableFunc(results, func(a, b result) int { return int(b.elapsed - a.elapsed) })
+	for _, r := range results[:min(most, len(results))] {
+		if r.elapsed >= time.Second {
+			fmt.Fprintf(g.out, "   %6.1fs %s.%s\n", r.elapsed.Seconds(), strings.TrimPrefix(r.unit.pkg, "parley/"), r.name)
+		}
+	}
+}
+
+// conclude runs again what failed, with nothing beside it, and says how all of it ended. The last line is for whoever counts.
+func (g *gate) conclude(ctx context.Context, began time.Time) (bool, error) {
+	var passed, skipped int
+	var failed, flaky []string
+	for _, o := range g.outcomes {
+		for _, r := range o.results {
+			switch r.status {
+			case "pass":
+				passed++
+			case "skip":
+				skipped++
+				fmt.Fprintf(g.out, "skipped: %s.%s: %s\n", r.unit.pkg, r.name, reasonOf(r.output))
+			}
+		}
+		if !o.failed() {
+			continue
+		}
+		again, final := o.rerun()
+		if final != "" {
+			failed = append(failed, o.unit.pkg+": "+final)
+			continue
+		}
+		for _, r := range again {
+			if g.passesAgain(ctx, r) {
+				passed++
+				flaky = append(flaky, fmt.Sprintf("%s.%s (flaky)\n%s", r.unit.pkg, r.name, last(r.output, shownLines)))
+			} else {
+				failed = append(failed, r.unit.pkg+"."+r.name)
+			}
+			if ctx.Err() != nil {
+				return false, ctx.Err()
+			}
+		}
+	}
+	for _, text := range flaky {
+		fmt.Fprintf(g.out, "\n%s", text)
+	}
+	ok := len(failed) == 0
+	if len(flaky) > g.flaky {
+		ok = false
+		failed = append(failed, fmt.Sprintf("%d tests passed only when they were run again, more than %d", len(flaky), g.flaky))
+	}
+	fmt.Fprintf(g.out, "\n%d flaky\n", len(flaky))
+	for _, text := range failed {
+		fmt.Fprintf(g.out, "FAIL\t%s\n", text)
+	}
+	fmt.Fprintf(g.out, "the tests took %s\n%d passed, %d failed, %d skipped\n", since(began), passed, len(failed), skipped)
+	return ok, nil
+}
+
+// passesAgain runs one test by itself until it passes, as often as the gate allows.
+func (g *gate) passesAgain(ctx context.Context, r result) bool {
+	for range g.again {
+		u := r.unit
+		u.tests = []string{r.name}
+		o := g.execute(ctx, u)
+		if !o.failed() && len(o.results) > 0 {
+			return true
+		}
+		g.printUnit(o)
+		if _, final := o.rerun(); final != "" {
+			return false
+		}
+	}
+	return false
+}
+
+// reasonOf is the last line that a skipped test said.
+func reasonOf(output string) string {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	for _, line := range slices.Backward(lines) {
+		if _, text, found := strings.Cut(line, ".go:"); found {
+			return text
+		}
+	}
+	return ""
+}

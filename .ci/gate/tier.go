@@ -1,0 +1,104 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+)
+
+// tier is a kind of tests that run together.
+type tier struct {
+	name   string
+	what   string
+	atOnce int // units that run side by side; 0 = one for each processor
+}
+
+const (
+	inProcess = "tier 1"
+	nodes     = "tier 2"
+	processes = "tier 3"
+	browsers  = "tier 4"
+	machines  = "tier 5"
+)
+
+var tiers = []tier{
+	{inProcess, "rules and packages, in process", 0},
+	{nodes, "whole nodes and clusters in one process", 1},
+	{processes, "real processes, and clients over sockets", 1},
+	{browsers, "browsers", 1},
+	{machines, "networks that are cut, disks that are slow or full, releases side by side", 1},
+}
+
+// nodePackages are the folders whose tests are whole nodes or the network between them, in real time.
+var nodePackages = []string{
+	"parley/bench", "parley/cluster/membership", "parley/cluster/peer", "parley/cluster/placement", "parley/cmd/parley/node", "parley/persistence",
+	"parley/persistence/replica",
+}
+
+// processPackage is the one whose tests are told apart by the ends of their files' names.
+const processPackage = "parley/cmd/parley"
+
+// tierOf returns the tier of the tests in a file of a package.
+func tierOf(importPath, file string) string {
+	if importPath == processPackage {
+		switch {
+		case strings.HasSuffix(file, "_browser_test.go"):
+			return browsers
+		case strings.HasSuffix(file, "_machine_test.go"):
+			return machines
+		default:
+			return processes
+		}
+	}
+	for _, p := range nodePackages {
+		if importPath == p || importPath == p+"/nodes" {
+			return nodes
+		}
+	}
+	return inProcess
+}
+
+// split sorts a package's tests by tier. Where all of them are in one, the list of names is empty: the binary runs whatever it has, and
+// a TestMain that counts what was tested sees that nothing was left out.
+func split(importPath, dir string, files []string) (map[string][]string, error) {
+	byTier := make(map[string][]string)
+	for _, name := range files {
+		tests, err := testsIn(filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		if len(tests) > 0 {
+			at := tierOf(importPath, name)
+			byTier[at] = append(byTier[at], tests...)
+		}
+	}
+	if len(byTier) == 1 {
+		for at := range byTier {
+			byTier[at] = nil
+		}
+	}
+	return byTier, nil
+}
+
+// testsIn lists the functions of a file that the test binary runs without flags: tests, examples and the seeds of fuzz tests.
+func testsIn(path string) ([]string, error) {
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, d := range file.Decls {
+		function, is := d.(*ast.FuncDecl)
+		if !is || function.Recv != nil || function.Name.Name == "TestMain" {
+			continue
+		}
+		for _, kind := range []string{"Test", "Example", "Fuzz"} {
+			if rest, has := strings.CutPrefix(function.Name.Name, kind); has && (rest == "" || strings.ToUpper(rest[:1]) == rest[:1]) {
+				names = append(names, function.Name.Name)
+			}
+		}
+	}
+	return names, nil
+}
