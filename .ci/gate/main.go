@@ -59,7 +59,7 @@ func (g *gate) run(ctx context.Context, patterns []string) (bool, error) {
 		return false, err
 	}
 	fmt.Fprintf(g.out, "built in %s\n", since(began))
-	for _, t := range tiers {
+	for _, t := range tiers() {
 		if err := g.runTier(ctx, t, units); err != nil {
 			return false, err
 		}

@@ -23,18 +23,15 @@ const (
 	machines  = "tier 5"
 )
 
-var tiers = []tier{
-	{inProcess, "rules and packages, in process", 0},
-	{nodes, "whole nodes and clusters in one process", 1},
-	{processes, "real processes, and clients over sockets", 1},
-	{browsers, "browsers", 1},
-	{machines, "networks that are cut, disks that are slow or full, releases side by side", 1},
-}
-
-// nodePackages are the folders whose tests are whole nodes or the network between them, in real time.
-var nodePackages = []string{
-	"parley/bench", "parley/cluster/membership", "parley/cluster/peer", "parley/cluster/placement", "parley/cmd/parley/node", "parley/persistence",
-	"parley/persistence/replica",
+// tiers are in the order in which they run.
+func tiers() []tier {
+	return []tier{
+		{inProcess, "rules and packages, in process", 0},
+		{nodes, "whole nodes and clusters in one process", 1},
+		{processes, "real processes, and clients over sockets", 1},
+		{browsers, "browsers", 1},
+		{machines, "networks that are cut, disks that are slow or full, releases side by side", 1},
+	}
 }
 
 // processPackage is the one whose tests are told apart by the ends of their files' names.
@@ -52,12 +49,13 @@ func tierOf(importPath, file string) string {
 			return processes
 		}
 	}
-	for _, p := range nodePackages {
-		if importPath == p || importPath == p+"/nodes" {
-			return nodes
-		}
+	// Their tests are whole nodes or the network between them, in real time.
+	switch strings.TrimPrefix(importPath, "parley/") {
+	case "bench", "bench/nodes", "cluster/membership", "cluster/peer", "cluster/placement", "cmd/parley/node", "persistence", "persistence/replica":
+		return nodes
+	default:
+		return inProcess
 	}
-	return inProcess
 }
 
 // split sorts a package's tests by tier. Where all of them are in one, the list of names is empty: the binary runs whatever it has, and

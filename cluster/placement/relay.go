@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"parley/actors/core/follow"
 	"parley/proto/nodepb"
@@ -109,11 +110,12 @@ func (s *System) passFollowOn(ctx context.Context, question *nodepb.Follow, sink
 	return response, sub.cancel
 }
 
-// Unreached returns the names of the members that this node has no connection to right now.
-func (s *System) Unreached() []string {
+// Unreached returns the names of the members that this node has had no connection to for longer than some time; 0 = that it has none to
+// right now.
+func (s *System) Unreached(longer time.Duration) []string {
 	var names []string
 	for name, l := range s.links.Load().byName {
-		if l.connected() == nil {
+		if l.connected() == nil && l.downFor() >= longer {
 			names = append(names, name)
 		}
 	}

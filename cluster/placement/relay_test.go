@@ -57,7 +57,7 @@ func (f *triangle) reached(but ...string) {
 	}
 	require.Eventually(f.t, func() bool {
 		for name, n := range f.nodes {
-			if len(n.Unreached()) != want[name] {
+			if len(n.Unreached(0)) != want[name] {
 				return false
 			}
 		}
@@ -70,8 +70,9 @@ func (f *triangle) cut() {
 	f.t.Helper()
 	f.network.Isolate("a", "b")
 	f.reached("a", "b")
-	require.Equal(f.t, []string{"b"}, f.a.Unreached())
-	require.Equal(f.t, []string{"a"}, f.b.Unreached())
+	require.Equal(f.t, []string{"b"}, f.a.Unreached(0))
+	require.Equal(f.t, []string{"a"}, f.b.Unreached(0))
+	require.Empty(f.t, f.a.Unreached(time.Hour), "not for that long")
 }
 
 func counted(t *testing.T, counter prometheus.Counter) int {
@@ -150,7 +151,7 @@ func TestRelayedCallIsLost(t *testing.T) {
 	require.Equal(t, time.Duration(math.MaxInt64), gone.Silent())
 
 	// Nobody reaches b now: nothing was done, and that is said at once.
-	require.Eventually(t, func() bool { return len(f.c.Unreached()) == 1 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(f.c.Unreached(0)) == 1 }, patience, time.Millisecond)
 	start := time.Now()
 	_, err := f.a.Ask(t.Context(), f.to, "conv_1", command("x"))
 	require.True(t, follow.IsNotOwner(err), "%v", err)

@@ -186,6 +186,7 @@ func storyWords() map[string]word {
 		"owner":       {"CONVERSATION: sets $owner, and $other and $third to the others that run", 1, wordOwner},
 		"elsewhere":   {"CONVERSATION NODE: wait until others than NODE have another owner; then as owner", 2, wordElsewhere},
 		"served":      {"NODE CONVERSATION OWNER: a read at NODE is answered by OWNER", 3, wordServed},
+		"knows":       {"NODE CONVERSATION TEXT: a read at NODE holds a message TEXT", 3, wordKnows},
 		"say":         {"NODE CONVERSATION TEXT: a whole turn; fails unless it ends well", 3, wordSay},
 		"begin":       {"NODE CONVERSATION TEXT: begins a turn", 3, wordBegin},
 		"stream":      {"NAME NODE CONVERSATION TEXT: begins a turn and listens to its stream", 4, wordStream},
@@ -381,6 +382,19 @@ func wordServed(ctx context.Context, s *story, _ *testscript.TestScript, args []
 		}
 	}
 	return "", nil
+}
+
+// wordKnows fails at once: a read that is answered must hold all that was acknowledged before it, whoever owns the conversation now.
+func wordKnows(ctx context.Context, s *story, _ *testscript.TestScript, args []string) (string, error) {
+	n, id, err := s.at(args[0], args[1])
+	if err != nil {
+		return "", err
+	}
+	r, err := ask(ctx, n, "GET", "/conversations/"+id+"/messages", nil)
+	if err != nil || r.status != http.StatusOK || !strings.Contains(r.text, strconv.Quote(args[2])) {
+		return "", r.wrong("messages with "+args[2], err)
+	}
+	return "served by " + r.by, nil
 }
 
 func wordSay(ctx context.Context, s *story, _ *testscript.TestScript, args []string) (string, error) {

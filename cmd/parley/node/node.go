@@ -149,7 +149,8 @@ func (n *Node) unready() error {
 		return errors.New("the log is being recovered")
 	}
 	for in := range n.shards.Count() + 1 {
-		// A shard that changes hands has no owner for some milliseconds. Calls wait for the next one that long.
+		// A shard that changes hands has no owner for some milliseconds, and so has a link that is made anew. Calls wait that long: a load
+		// balancer shall not take the node out for it.
 		if n.owners.Without(shard.ID(in)) > n.config.Cluster.OwnerWait {
 			return fmt.Errorf("shard %d has no owner", in)
 		}

@@ -58,7 +58,7 @@ func (n *Node) othersUnreached() []uint64 {
 		return nil
 	}
 	var nodes []uint64
-	names := p.Unreached()
+	names := p.Unreached(0)
 	for _, m := range n.links.membersAlive() {
 		if slices.Contains(names, m.Name) {
 			nodes = append(nodes, m.Node)
@@ -67,7 +67,7 @@ func (n *Node) othersUnreached() []uint64 {
 	return nodes
 }
 
-// reaches reports whether another node can be called, directly or through a third one.
+// reaches reports whether another node can be called, or could within the time that calls wait for it, directly or through a third one.
 func (n *Node) reaches(name string) bool {
 	if n.links == nil || name == n.config.Node.Name {
 		return true
@@ -76,7 +76,7 @@ func (n *Node) reaches(name string) bool {
 	if p == nil {
 		return false
 	}
-	unreached := p.Unreached()
+	unreached := p.Unreached(n.config.Cluster.OwnerWait)
 	if !slices.Contains(unreached, name) {
 		return true
 	}
