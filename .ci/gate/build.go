@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // gate is one run of the tests.
@@ -24,6 +25,7 @@ type gate struct {
 	flaky    int
 	test2    string // the command that reads the output of a test binary
 	outcomes []outcome
+	printing sync.Mutex
 }
 
 // unit is what one process of a test binary runs.

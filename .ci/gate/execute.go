@@ -2,10 +2,10 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -61,22 +61,24 @@ func (g *gate) execute(ctx context.Context, u unit) outcome {
 	command := exec.CommandContext(ctx, g.test2, args...)
 	command.Dir, command.Env = u.dir, g.environment()
 	command.WaitDelay = 10 * time.Second // for what a test has started and left, which holds the pipe
-	var out bytes.Buffer
-	command.Stdout, command.Stderr = &out, &out
-	began := time.Now()
+	from, to := io.Pipe()
+	command.Stdout, command.Stderr = to, to
+	began, collected := time.Now(), make(chan outcome)
+	go func() { collected <- read(u, from, g.printFailure) }()
 	err := command.Run()
-	o := read(u, out.Bytes())
+	_ = to.Close() // as it does
+	o := <-collected
 	o.err, o.elapsed = err, time.Since(began)
 	return o
 }
 
-// read collects the events of a process.
-func read(u unit, text []byte) outcome {
+// read collects the events of a process until its output ends. failed hears of a top-level test as soon as it has.
+func read(u unit, from io.Reader, failed func(result)) outcome {
 	o := outcome{unit: u}
 	var said strings.Builder
 	outputs := make(map[string]*strings.Builder)
 	at := make(map[string]int)
-	lines := bufio.NewReader(bytes.NewReader(text))
+	lines := bufio.NewReader(from)
 	for {
 		line, err := lines.ReadBytes('\n')
 		var e event
@@ -95,14 +97,20 @@ func read(u unit, text []byte) outcome {
 			outputs[name].WriteString(e.Output)
 		case (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") && !sub && outputs[name] != nil:
 			r := &o.results[at[name]]
-			r.status, r.elapsed = e.Action, time.Duration(e.Elapsed*float64(time.Second))
+			r.status, r.elapsed, r.output = e.Action, time.Duration(e.Elapsed*float64(time.Second)), outputs[name].String()
+			if r.status == "fail" {
+				failed(*r)
+			}
 		}
-		if err != nil { // io.EOF: the buffer has no other
+		if err != nil { // io.EOF: the pipe has no other
 			break
 		}
 	}
 	for i := range o.results {
-		o.results[i].output = outputs[o.results[i].name].String()
+		if r := &o.results[i]; r.status == "" { // the process ended in it
+			r.output = outputs[r.name].String()
+			failed(*r)
+		}
 	}
 	o.said = said.String()
 	return o

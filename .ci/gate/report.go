@@ -8,18 +8,22 @@ import (
 	"time"
 )
 
-// printUnit prints one line for a process, as the go command does, and all of a failed test's last lines.
+// printFailure prints the last lines of a failed test.
+func (g *gate) printFailure(r result) {
+	g.printing.Lock()
+	defer g.printing.Unlock()
+	fmt.Fprintf(g.out, "--- FAIL: %s.%s (%.2fs)\n%s", r.unit.pkg, r.name, r.elapsed.Seconds(), last(r.output, shownLines))
+}
+
+// printUnit prints one line for a process, as the go command does.
 func (g *gate) printUnit(o outcome) {
+	g.printing.Lock()
+	defer g.printing.Unlock()
 	word := "ok  "
 	if o.failed() {
 		word = "FAIL"
 	}
 	fmt.Fprintf(g.out, "%s\t%s\t%.3fs\n", word, o.unit.pkg, o.elapsed.Seconds())
-	for _, r := range o.results {
-		if r.status == "fail" || r.status == "" {
-			fmt.Fprintf(g.out, "--- FAIL: %s (%.2fs)\n%s", r.name, r.elapsed.Seconds(), last(r.output, shownLines))
-		}
-	}
 	if o.err != nil {
 		fmt.Fprintf(g.out, "%s%v\n", last(o.said, shownLines), o.err)
 	}
