@@ -162,10 +162,10 @@ func (g *gate) buildTests(ctx context.Context, packages []goPackage) error {
 }
 
 // builtEnv names the folder in which the tests of processPackage find the commands that they start. Without it they build them.
-const builtEnv = "PARLEY_TEST_BUILT"
+const builtEnv = "GATE_BUILT"
 
 // logsEnv names the folder in which tests keep the logs of processes.
-const logsEnv = "PARLEY_TEST_LOGS"
+const logsEnv = "GATE_LOGS"
 
 func (g *gate) environment() []string {
 	return append(os.Environ(), builtEnv+"="+filepath.Join(g.dir, "commands"), logsEnv+"="+g.logs())

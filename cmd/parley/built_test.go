@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// builtFolder is where the tests find the commands that they start, and put them when they are not there. The gate sets PARLEY_TEST_BUILT
+// builtFolder is where the tests find the commands that they start, and put them when they are not there. The gate sets GATE_BUILT
 // and has them built before any test runs, so that no test waits for a compiler, or beside one.
 var builtFolder = sync.OnceValues(func() (string, error) { // made once, by whoever needs it first
-	if dir := os.Getenv("PARLEY_TEST_BUILT"); dir != "" {
+	if dir := os.Getenv("GATE_BUILT"); dir != "" {
 		return dir, nil
 	}
 	return os.MkdirTemp("", "parley-test-")
@@ -22,7 +22,7 @@ var builtFolder = sync.OnceValues(func() (string, error) { // made once, by whoe
 
 // removeBuilt removes what was built for these tests alone.
 func removeBuilt() {
-	if os.Getenv("PARLEY_TEST_BUILT") != "" {
+	if os.Getenv("GATE_BUILT") != "" {
 		return
 	}
 	if dir, err := builtFolder(); err == nil {

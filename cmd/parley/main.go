@@ -63,23 +63,21 @@ func main() {
 }
 
 // untilSignal returns a context that the first signal cancels, which ends the command gracefully. A second signal ends the process
-// at once: the default handling is restored before the context is cancelled, and a second signal that arrives before that is
-// raised again.
+// at once, with the exit code that a shell makes of it: its default action would be nothing where whoever started the process ignores
+// it, as a script does with SIGINT for what it runs in the background.
 func untilSignal() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2) // the first, and one that arrives before the default is restored
+	signals := make(chan os.Signal, 2) // the first, and one that arrives before it is taken
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
-		signal.Stop(signals)
-		select {
-		case second := <-signals:
-			if self, err := os.FindProcess(os.Getpid()); err == nil {
-				_ = self.Signal(second)
-			}
-		default:
-			cancel()
+		cancel()
+		const bySignal = 128
+		code := bySignal
+		if second, is := (<-signals).(syscall.Signal); is {
+			code += int(second)
 		}
+		os.Exit(code)
 	}()
 	return ctx
 }

@@ -85,11 +85,11 @@ func (l *processLog) String() string {
 	return l.text.String()
 }
 
-// keptLog keeps the log of a process in PARLEY_TEST_LOGS, where that is set, and returns its last lines: a failed run shall fit a screen.
+// keptLog keeps the log of a process in GATE_LOGS, where that is set, and returns its last lines: a failed run shall fit a screen.
 func keptLog(name, text string) string {
 	const shown = 40
 	where := ""
-	if dir := os.Getenv("PARLEY_TEST_LOGS"); dir != "" {
+	if dir := os.Getenv("GATE_LOGS"); dir != "" {
 		file, err := os.CreateTemp(dir, strings.ReplaceAll(name, "/", "_")+"-*.log")
 		if err == nil {
 			_, err = file.WriteString(text)

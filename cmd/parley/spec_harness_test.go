@@ -68,7 +68,8 @@ func (s *sharedProcesses) end(failed bool) {
 	for _, p := range s.running {
 		p.kill()
 		if failed {
-			fmt.Fprintf(os.Stderr, "log of %s: %s", p.config, keptLog(filepath.Base(filepath.Dir(p.config)), p.log.String()))
+			where, _, _ := strings.Cut(keptLog(filepath.Base(filepath.Dir(p.config)), p.log.String()), "\n") // which of them failed, nobody knows
+			fmt.Fprintf(os.Stderr, "log of %s: %s\n", p.config, where)
 		}
 	}
 	_ = os.RemoveAll(s.dir) // of a temporary directory
