@@ -145,7 +145,8 @@ func (b *browser) screenshot(name string) []byte {
 
 func (b *browser) say(text string) {
 	b.t.Helper()
-	b.do(chromedp.SendKeys("#text", text), chromedp.Click("#send"))
+	b.do(chromedp.SendKeys("#text", text))
+	b.click("#send")
 }
 
 const pageAgents = `
@@ -180,7 +181,7 @@ func TestPage(t *testing.T) {
 	b.newConversation("slow")
 	b.say("Count, please")
 	b.see(`document.querySelector('.message.streaming')?.textContent.includes('w5')`)
-	b.do(chromedp.Click("#stop"))
+	b.click("#stop")
 	b.see(`document.querySelector('#status').dataset.state === 'idle' && [...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('Stopped'))`)
 	b.screenshot("4-stopped.png")
 
@@ -199,13 +200,13 @@ func TestPage(t *testing.T) {
 	b.see(`document.querySelectorAll('#list li').length === 2`)
 	b.do(chromedp.SetValue("#title", "Counting"), chromedp.Evaluate[chromedp.Void](`document.querySelector('#title').dispatchEvent(new Event('change'))`))
 	b.see(`document.querySelector('#list').textContent.includes('Counting')`)
-	b.do(chromedp.Click("#delete"))
+	b.click("#delete")
 	b.see(`document.querySelector('#confirm').open && document.querySelector('#confirm-text').textContent.includes('“Counting”')`)
-	b.do(chromedp.Click("#confirm-no")) // it asks, and takes no for an answer
+	b.click("#confirm-no") // it asks, and takes no for an answer
 	b.see(`!document.querySelector('#confirm').open && document.activeElement.id === 'delete' && document.querySelectorAll('#list li').length === 2`)
-	b.do(chromedp.Click("#delete"))
+	b.click("#delete")
 	b.see(`document.querySelector('#confirm').open`)
-	b.do(chromedp.Click("#confirm-yes"))
+	b.click("#confirm-yes")
 	b.see(`document.querySelectorAll('#list li').length === 1 && location.hash === '' && document.activeElement.id === 'text'`)
 	b.checkQuiet(p)
 	checkPicture(t, picture)

@@ -44,42 +44,46 @@ func TestPageOfPeople(t *testing.T) {
 	b.see(`document.querySelector('#send').disabled && document.querySelector('#list').textContent.includes('waits for you')`)
 	b.do(chromedp.Reload())
 	b.see(pageWaiting) // it waits, whoever looks
-	b.do(chromedp.Click(".action .deny"))
+	b.click(".action .deny")
 	b.see(pageIdle + ` && document.querySelectorAll('.action').length === 0 && ` + lastAnswer + `.querySelector('.call') !== null`)
 	b.see(`document.querySelectorAll('.message').length === 2 && /deni|refus/i.test(` + lastAnswer + `.textContent)`)
 	b.screenshot("22-denied.png")
 
 	b.say("Roll the dice")
 	b.see(pageWaiting)
-	b.do(chromedp.SetValue(".action textarea", "{oops"), chromedp.Click(".action .allow"))
+	b.do(chromedp.SetValue(".action textarea", "{oops"))
+	b.click(".action .allow")
 	b.see(`!document.querySelector('.action textarea').checkValidity() && document.querySelectorAll('.action').length === 1`)
-	b.do(chromedp.SetValue(".action textarea", `{"min":"six"}`), chromedp.Click(".action .allow"))
+	b.do(chromedp.SetValue(".action textarea", `{"min":"six"}`))
+	b.click(".action .allow")
 	b.see(`document.querySelector('#toast').textContent.includes('invalid_approved_args') && !document.querySelector('.action .allow').disabled`)
-	b.do(chromedp.SetValue(".action textarea", `{"min":6,"max":6}`), chromedp.Click(".action input[type=checkbox]"), chromedp.Click(".action .allow"))
+	b.do(chromedp.SetValue(".action textarea", `{"min":6,"max":6}`))
+	b.click(".action input[type=checkbox]")
+	b.click(".action .allow")
 	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body').textContent.includes('6') && document.querySelectorAll('.message.assistant').length === 2`)
 	b.screenshot("23-allowed.png")
 	b.say("Roll the dice")
 	b.see(pageIdle + ` && document.querySelectorAll('.message.assistant').length === 3 && ` + lastAnswer + `.querySelector('.call')?.textContent.includes('✓')`)
-	b.do(chromedp.Click("#budget"))
+	b.click("#budget")
 	b.see(`document.querySelector('#remembered li[data-tool=roll_dice]') !== null`)
 	b.screenshot("24-remembered.png")
-	b.do(chromedp.Click("#remembered button"))
+	b.click("#remembered button")
 	b.see(`document.querySelector('#remembered').childElementCount === 0 && !document.querySelector('#remembered-none').hidden`)
-	b.do(chromedp.Click("#options [value=cancel]"))
+	b.click("#options [value=cancel]")
 
 	b.say("Ask me a question")
 	b.see(pageWaiting + ` && document.querySelectorAll('.action input[type=radio]').length === 2`)
-	b.do(chromedp.Click(".action .answer"))
+	b.click(".action .answer")
 	b.see(`!document.querySelector('.action .free').checkValidity()`) // it needs an answer
-	b.do(chromedp.Click(".action input[value=Coffee]"))
+	b.click(".action input[value=Coffee]")
 	b.screenshot("25-question.png")
-	b.do(chromedp.Click(".action .answer"))
+	b.click(".action .answer")
 	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body').textContent.includes('Coffee')`)
 
 	b.say("Use a tool of my browser")
 	b.see(pageWaiting + ` && document.querySelector('.action').dataset.kind === 'client_tool'`)
 	b.screenshot("26-client-tool.png")
-	b.do(chromedp.Click(".action .output"))
+	b.click(".action .output")
 	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body').textContent.includes('language')`)
 
 	note := filepath.Join(t.TempDir(), "note.txt")
@@ -97,7 +101,7 @@ func TestPageOfPeople(t *testing.T) {
 	b.say("Please read this")
 	b.see(pageIdle + ` && document.querySelector('#files').childElementCount === 0 && ` + lastAnswer + `.textContent.includes('the cat is in the garden')`)
 	b.see(lastSaid + `.querySelectorAll('.chip').length === 1`)
-	b.do(chromedp.Click(".message.user .chip[data-file]"))
+	b.click(".message.user .chip[data-file]")
 	require.Equal(t, "the cat is in the garden\n", downloaded(t, downloads, "note.txt"))
 
 	b.press(lastAnswer + `.querySelector('.regenerate')`)
@@ -105,16 +109,18 @@ func TestPageOfPeople(t *testing.T) {
 	b.screenshot("28-regenerated.png")
 	b.press(lastSaid + `.querySelector('.edit')`)
 	b.see(`!document.querySelector('#editing').hidden && document.querySelector('#text').value === 'Please read this'`)
-	b.do(chromedp.SetValue("#text", "Please read that"), chromedp.Click("#send"))
+	b.do(chromedp.SetValue("#text", "Please read that"))
+	b.click("#send")
 	b.see(pageIdle + ` && ` + lastSaid + `.querySelector('.note')?.textContent.includes('edited') && document.querySelector('#editing').hidden`)
 	b.see(lastSaid + `.querySelector('.body').textContent === 'Please read that' && ` + lastSaid + `.querySelector('.versions')?.textContent.includes('Please read this')`)
 	b.see(`document.querySelectorAll('.message').length === 12`)
 
 	b.press(lastAnswer + `.querySelector('[data-rating=down]')`)
 	b.see(lastAnswer + `.querySelector('.rate-form') !== null && ` + lastAnswer + `.querySelector('[data-rating=down]').getAttribute('aria-pressed') === 'true'`)
-	b.do(chromedp.Click(".rate-form input[value=incomplete]"), chromedp.SendKeys(".rate-form .free", "no cat"))
+	b.click(".rate-form input[value=incomplete]")
+	b.do(chromedp.SendKeys(".rate-form .free", "no cat"))
 	b.screenshot("29-rating.png")
-	b.do(chromedp.Click(".rate-form .primary"))
+	b.click(".rate-form .primary")
 	b.see(`document.querySelector('.rate-form') === null && ` + lastAnswer + `.textContent.includes('incomplete · no cat')`)
 
 	b.do(chromedp.SetValue("#title", "Cats and dice"), chromedp.Evaluate[chromedp.Void](`document.querySelector('#title').dispatchEvent(new Event('change'))`))
@@ -145,23 +151,24 @@ func TestPageOfMoney(t *testing.T) {
 	b.see(lastAnswer + `.querySelector('.note')?.textContent === 'cut short'`)
 	b.screenshot("31-cut.png")
 	before := b.text(lastAnswer + `.querySelector('.body').textContent`)
-	b.do(chromedp.SendKeys("#text", "More"), chromedp.Click("#send")) // refused, and not lost
+	b.do(chromedp.SendKeys("#text", "More"))
+	b.click("#send") // refused, and not lost
 	b.see(`document.querySelector('#toast').textContent.includes('budget_reached') && document.querySelector('#text').value === 'More'`)
-	b.do(chromedp.Click("#raise"))
+	b.click("#raise")
 	b.see(`document.querySelector('#options').open && document.querySelector('#max-cost').value === '0.001'`) // twice as much is offered
 	b.screenshot("32-raise.png")
 	b.do(chromedp.SetValue("#max-cost", "0.1"), chromedp.Focus("#max-cost"), chromedp.KeyEvent(kb.Enter)) // which saves
 	b.see(`document.querySelector('#cut').dataset.state === 'raised' && document.querySelector('#raise').hidden`)
-	b.do(chromedp.Click("#continue"))
+	b.click("#continue")
 	b.see(`document.querySelector('#cut').hidden && ` + lastAnswer + `.classList.contains('streaming')`)
 	b.screenshot("33-continued.png")
 	b.see(pageIdle + ` && document.querySelectorAll('.message').length === 2 && ` + lastAnswer + `.textContent.includes('That was all')`)
 	require.Contains(t, b.text(lastAnswer+`.querySelector('.body').textContent`), before)
 	b.see(`document.querySelector('#cut').hidden && document.querySelector('#budget').textContent.includes('of $0.1000')`)
 
-	b.do(chromedp.Click("#budget"))
+	b.click("#budget")
 	b.see(`document.querySelector('#options').open`)
-	b.do(chromedp.Click("#remove-budget"))
+	b.click("#remove-budget")
 	b.see(`document.querySelector('#budget').textContent.includes('spent')`)
 	b.checkQuiet(p)
 }
@@ -191,7 +198,7 @@ func TestPageOfManyActions(t *testing.T) {
 	p.start()
 	b.do(chromedp.EmulateViewport(390, 780), chromedp.Navigate("http://"+p.listen+"/"))
 	b.see(pageReady)
-	b.do(chromedp.Click("#side-toggle"))
+	b.click("#side-toggle")
 	b.newConversation("asking")
 	b.see(`!document.querySelector('.side').checkVisibility()`) // out of the way
 	b.say("Go")
@@ -247,21 +254,39 @@ func TestPageOfALongConversation(t *testing.T) {
 
 func (b *browser) newConversation(agent string) {
 	b.t.Helper()
-	b.do(chromedp.SetValue("#agent", agent), chromedp.Click("#new"))
+	b.do(chromedp.SetValue("#agent", agent))
+	b.click("#new")
 	b.see(`document.querySelectorAll('.message').length === 0 && location.hash === '' && document.querySelector('.welcome') !== null`)
 }
 
 func (b *browser) setBudget(door, usd string) {
 	b.t.Helper()
-	b.do(chromedp.Click(door))
+	b.click(door)
 	b.see(`document.querySelector('#options').open`)
-	b.do(chromedp.SetValue("#max-cost", usd), chromedp.Click("#save-budget"))
+	b.do(chromedp.SetValue("#max-cost", usd))
+	b.click("#save-budget")
 }
 
 // press clicks what an expression of the page names, as soon as it is there.
 func (b *browser) press(expression string) {
 	b.t.Helper()
 	b.see(`((found) => found !== null && (found.click(), true))(` + expression + `)`)
+}
+
+// click clicks an element as soon as it is there, enabled and not covered by another one: found and clicked in one evaluation, since the page
+// may draw it anew or move it between two.
+func (b *browser) click(selector string) {
+	b.t.Helper()
+	b.see(fmt.Sprintf(`((found) => {
+		if (found === null || found.disabled) return false;
+		found.scrollIntoView({ block: 'nearest', behavior: 'instant' });
+		const box = found.getBoundingClientRect();
+		const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+		if (box.width === 0 || !(found.contains(top) || top?.closest('label')?.contains(found))) return false;
+		found.focus({ preventScroll: true });
+		found.click();
+		return true;
+	})(document.querySelector(%q))`, selector))
 }
 
 // keepDownloads returns the folder in which what the page saves arrives.
@@ -302,7 +327,7 @@ func (b *browser) looks(name string, p *process) {
 		b.see(`document.documentElement.scrollWidth <= 390 && innerWidth === 390`)
 		checkPicture(b.t, b.screenshot(name+"-"+scheme+"-narrow.png"))
 	}
-	b.do(chromedp.Click("#side-toggle"))
+	b.click("#side-toggle")
 	b.see(`document.querySelector('#list button').checkVisibility()`)
 	b.screenshot(name + "-narrow-list.png")
 	b.checkQuiet(p)
