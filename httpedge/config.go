@@ -58,6 +58,8 @@ type Config struct {
 	Credentials []string
 	// Site says which pages may call a server that does not ask who calls. Default nil: it asks.
 	Site *site.Policy
+	// Proxies are believed when they say whom a request comes from. Default nobody.
+	Proxies endpoint.Proxies
 	// CORS lets pages of other origins call. Default off.
 	CORS endpoint.CORS
 }

@@ -78,6 +78,7 @@ func New(config Config, parts Parts) (*Server, error) {
 		Reuse:          s.serveAgain,
 		Part:           s.part,
 		Credentials:    config.Credentials,
+		Proxies:        config.Proxies,
 	})
 	bounds := bounds{connections: config.MaxConnections, sockets: config.MaxSockets, streams: s.mux.Streams}
 	s.listener = newListener(parts.Listener, parts.Logger, bounds, func(dst []byte) []byte {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,6 +122,29 @@ func TestGracefulStopExitsZero(t *testing.T) {
 			require.NoError(t, p.wait(40*time.Second), "exit code 0")
 		})
 	}
+}
+
+// TestShutdownDelay: a node that was told to stop is not ready at once, and answers until load balancers have noticed.
+func TestShutdownDelay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the binary and runs processes")
+	}
+	p := newProcess(t, testAgents+"shutdown_delay: 10m\n")
+	p.start()
+	require.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
+	require.Eventually(t, func() bool {
+		status, said := p.try("GET", "http://"+p.ops+"/readyz", nil)
+		return status == http.StatusServiceUnavailable && bytes.Contains(said, []byte("stopping"))
+	}, time.Minute, 10*time.Millisecond)
+	p.create("quick")
+	require.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
+	require.Error(t, p.wait(time.Minute), "a second signal ends it at once")
+
+	p = newProcess(t, testAgents+"shutdown_delay: 1s\n")
+	p.start()
+	require.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, p.wait(time.Minute), "exit code 0")
+	require.Contains(t, p.log.String(), "not ready, stopping soon")
 }
 
 // A second signal does not wait for the turn that the first one lets finish: not when the first one shows, and not when

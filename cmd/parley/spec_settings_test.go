@@ -207,3 +207,15 @@ func TestSpecLimitsPerCaller(t *testing.T) {
 		p.ask(t, "GET", "/conversations/"+id+"/events/stream", nil, zoe...).refused(429, "rate_limited")
 	})
 }
+
+// TestClientsBehindAProxy: each is an address of its own, for whoever is a trusted proxy only.
+func TestClientsBehindAProxy(t *testing.T) {
+	p := shared.of(t, testAgents+"limits: {streams_per_caller: 1}\nhttp: {trusted_proxies: [127.0.0.0/8], forwarded_header: Forwarded}\n")
+	id := p.newConversation(t, "quick", "ada")
+	path := "/conversations/" + id + "/events/stream?userId=ada"
+	p.follow(t, "GET", path, nil, "Forwarded", "for=198.51.100.1")
+	p.ask(t, "GET", path, nil, "Forwarded", "for=198.51.100.1").refused(429, "rate_limited")
+	p.ask(t, "GET", path, nil, "Forwarded", "for=203.0.113.1, for=198.51.100.1").refused(429, "rate_limited")
+	p.follow(t, "GET", path, nil, "Forwarded", `for="[2001:db8::1]:4711"`)
+	p.follow(t, "GET", path, nil, "X-Forwarded-For", "198.51.100.1") // not the header: the proxy itself
+}

@@ -33,8 +33,15 @@ type Request interface {
 	Header(name string) string
 	// Query returns the first query field of that name, decoded, or "".
 	Query(name string) string
-	// RemoteIP is the address of the other end of the connection, without port.
+	// RemoteIP is the address that the request comes from, without port: that of the other end of the connection, or of whom a trusted
+	// proxy asks for.
 	RemoteIP() string
+}
+
+// Proxied is an optional interface of a Request.
+type Proxied interface {
+	// FromProxy says that the other end of the connection is a trusted proxy, whose headers about the client are true.
+	FromProxy() bool
 }
 
 // Patterned is an optional interface of a Request.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -60,6 +61,7 @@ var (
 	_ Patterned    = (*exchange)(nil)
 	_ HeaderPeeker = (*exchange)(nil)
 	_ Headers      = (*exchange)(nil)
+	_ Proxied      = (*exchange)(nil)
 	_ Stream       = (*exchange)(nil)
 )
 
@@ -109,7 +111,16 @@ func (x *exchange) AnswerHeader(name, value string) { x.rc.Response.Header.Set(n
 func (x *exchange) Query(name string) string { return string(x.rc.QueryArgs().Peek(name)) }
 
 // RemoteIP implements Request.
-func (x *exchange) RemoteIP() string { return x.rc.RemoteIP().String() }
+func (x *exchange) RemoteIP() string {
+	peer, _ := netip.AddrFromSlice(x.rc.RemoteIP()) // fails for nothing but an address that is none
+	return x.mux.config.Proxies.client(peer, x.HeaderValues).String()
+}
+
+// FromProxy implements Proxied.
+func (x *exchange) FromProxy() bool {
+	peer, _ := netip.AddrFromSlice(x.rc.RemoteIP())
+	return x.mux.config.Proxies.trust(peer.Unmap())
+}
 
 // Admit implements Stream.
 func (x *exchange) Admit() error {

@@ -51,6 +51,8 @@ type MuxConfig struct {
 	Credentials []string
 	// Site says which pages may call a server without authentication; nil = the server asks who calls.
 	Site *site.Policy
+	// Proxies are believed when they say whom a request comes from; the zero value believes nobody.
+	Proxies Proxies
 }
 
 // What a mux without these settings has; package httpedge always sets them.

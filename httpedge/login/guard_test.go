@@ -1,7 +1,6 @@
 package login
 
 import (
-	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,18 +33,4 @@ func TestCookies(t *testing.T) {
 		require.Equal(t, want, [2]string{signed, project}, sent)
 	}
 	require.Equal(t, "f", only(cookiesOf(withCookies{sent: `signin_flow=f; prefs={"a":1}`}), FlowCookie), "a sign-in at the provider goes on, too")
-}
-
-func TestHopAddress(t *testing.T) {
-	for sent, want := range map[string]string{
-		"192.0.2.1": "192.0.2.1", "192.0.2.1:5678": "192.0.2.1", "2001:db8::1": "2001:db8::1", "[2001:db8::1]:443": "2001:db8::1",
-	} {
-		got, err := hopAddress(sent)
-		require.NoError(t, err, sent)
-		require.Equal(t, netip.MustParseAddr(want), got)
-	}
-	for _, sent := range []string{"", "unknown", "192.0.2.1:", "192.0.2.1:99999", "_hidden:80"} {
-		_, err := hopAddress(sent)
-		require.Error(t, err, sent)
-	}
 }

@@ -166,7 +166,7 @@ func (s *Sessions) Client(ctx context.Context) string {
 	if request == nil {
 		return ""
 	}
-	return s.config.Reached.client(request)
+	return client(request)
 }
 
 // SetProject has the answer set the cookie of the active project.

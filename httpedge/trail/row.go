@@ -23,7 +23,7 @@ func (t *Trail) rowOf(request *endpoint.Audited) *auditpb.Row {
 		Id: t.NewID(rowsKind), StartedAt: time.Now().UnixMilli(), TenantId: request.Caller.TenantID, ProjectId: request.Caller.ProjectID,
 		RequestId: audit.Text(request.RequestID, maxText), ActorType: audit.ActorSystem, Service: service, Action: action,
 		Method: request.Route.Method, Route: request.Prefix + request.Route.Path, Path: audit.Text(request.Path, maxPath),
-		IpAddress: audit.Text(t.Address(request.Request), maxText), UserAgent: audit.Text(request.Request.Header("User-Agent"), maxText),
+		IpAddress: audit.Text(request.Request.RemoteIP(), maxText), UserAgent: audit.Text(request.Request.Header("User-Agent"), maxText),
 		Outcome: audit.Unknown,
 	}
 	if grant := request.Caller.Grant; grant != nil {

@@ -41,8 +41,6 @@ type Parts struct {
 	NewID func(kind string) string
 	// Features is what the nodes of the cluster have in common; nil = all that this release has.
 	Features *feature.Gate
-	// Address is where a request comes from.
-	Address func(endpoint.Request) string
 	// Keep and Rows bound what is kept of a tenant.
 	Keep       time.Duration
 	Rows       uint64

@@ -30,6 +30,7 @@ import (
 type sent struct{ endpoint.Request }
 
 func (sent) Header(string) string { return "agent" }
+func (sent) RemoteIP() string     { return "192.0.2.1" }
 
 // chain is the chains of all tenants, with the owner that a test gives it.
 type chain struct {
@@ -73,7 +74,7 @@ func newTrail(c *chain) *trail.Trail {
 			made++
 			return fmt.Sprint(kind, "_", made)
 		},
-		Address: func(endpoint.Request) string { return "192.0.2.1" }, Logger: slog.New(slog.DiscardHandler),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

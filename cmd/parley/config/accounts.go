@@ -18,8 +18,6 @@ type Accounts struct {
 	// URL by which people reach the server, e.g. https://parley.example.com: tells its own pages from others'. With
 	// https, cookies are only sent over TLS. Variable NEXT_PUBLIC_APP_URL, too.
 	URL string `key:"url" document:"NEXT_PUBLIC_APP_URL"`
-	// Addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed, e.g. 10.0.0.0/8.
-	TrustedProxies []string `key:"trusted_proxies"`
 	// Passwords that are hashed at once, by processes of the lowest priority. Each hash takes a processor about a quarter
 	// of a second; further ones wait. 0: half of the processors, 1 to 4, so that others find one free.
 	HashWorkers int `key:"hash_workers" range:"0..64"`

@@ -16,6 +16,9 @@ type Config struct {
 	// How long a graceful stop may take in all: running turns may finish, streams get a clean end, data is flushed. Turns
 	// still running then are recovered at the next start. Keep it below the supervisor's own kill timeout.
 	ShutdownGrace time.Duration `key:"shutdown_grace" default:"25s" range:"0s..1h"`
+	// How long a node goes on as before after it was told to stop, with /readyz 503 from the beginning, so that load balancers send it
+	// nothing more when its port closes: longer than they take to notice. It comes before shutdown_grace.
+	ShutdownDelay time.Duration `key:"shutdown_delay" default:"0s" range:"0s..10m"`
 	// Cluster addresses (host:port) of nodes to join; may include this node's own. A node with an empty data directory
 	// that is first in its own list (or has no list) founds a cluster, unless one of the others already has one; every
 	// other node waits until it finds a cluster to join. Use the same list on all nodes.
@@ -146,6 +149,13 @@ type HTTP struct {
 	// Host. Over loopback it only accepts localhost, addresses, the name of the machine and these, so that no web page
 	// can reach it by a name of its own.
 	Hosts []string `key:"hosts"`
+
+	// Addresses and networks of proxies, e.g. 10.0.0.0/8, that are believed when they say whom a request comes from
+	// (http.forwarded_header) and that it came over TLS (X-Forwarded-Proto). Without them everybody behind a proxy is one
+	// address for limits per caller. Never name a network from which clients come.
+	TrustedProxies []string `key:"trusted_proxies"`
+	// The header in which they say it. The other one is not read: a proxy hands on what a client wrote into it.
+	ForwardedHeader string `key:"forwarded_header" default:"X-Forwarded-For" one_of:"X-Forwarded-For,Forwarded"`
 
 	CORS CORS `key:"cors"`
 }

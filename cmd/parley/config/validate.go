@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -96,11 +97,28 @@ func (c *Config) checkHTTP(k *checker) {
 			k.failf(fmt.Sprintf("http.hosts[%d]", i), "%q is not the name of a host, without a port", host)
 		}
 	}
+	for i, proxy := range c.HTTP.TrustedProxies {
+		if _, err := ParseNetwork(proxy); err != nil {
+			k.failf(fmt.Sprintf("http.trusted_proxies[%d]", i), "%q is neither an address nor a network such as 10.0.0.0/8", proxy)
+		}
+	}
 	for i, name := range c.HTTP.CORS.Headers {
 		if !isHeaderName(strings.TrimSuffix(name, "*")) {
 			k.failf(fmt.Sprintf("http.cors.headers[%d]", i), "%q is not a header name", name)
 		}
 	}
+}
+
+// ParseNetwork reads a network, or an address as the network of that alone.
+func ParseNetwork(text string) (netip.Prefix, error) {
+	if strings.Contains(text, "/") {
+		return netip.ParsePrefix(text)
+	}
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	return netip.PrefixFrom(address, address.BitLen()), nil
 }
 
 // Warnings reports settings of a valid configuration that are probably not intended, for the log.

@@ -2,10 +2,8 @@ package config
 
 import (
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
-	"strings"
 )
 
 // minSessionSecret is the shortest secret that signs sessions (document 3, 16.3).
@@ -32,23 +30,6 @@ func (c *Config) checkAccounts(k *checker) {
 	if set := []bool{a.BootstrapCompany != "", a.BootstrapEmail != "", a.BootstrapPassword != ""}; set[0] != set[1] || set[1] != set[2] {
 		k.failf("accounts.bootstrap_company", "needs bootstrap_email and bootstrap_password, and they need it")
 	}
-	for i, proxy := range a.TrustedProxies {
-		if _, err := ParseNetwork(proxy); err != nil {
-			k.failf(fmt.Sprintf("accounts.trusted_proxies[%d]", i), "%q is neither an address nor a network such as 10.0.0.0/8", proxy)
-		}
-	}
-}
-
-// ParseNetwork reads a network, or an address as the network of that alone.
-func ParseNetwork(text string) (netip.Prefix, error) {
-	if strings.Contains(text, "/") {
-		return netip.ParsePrefix(text)
-	}
-	address, err := netip.ParseAddr(text)
-	if err != nil {
-		return netip.Prefix{}, err
-	}
-	return netip.PrefixFrom(address, address.BitLen()), nil
 }
 
 // readLifetime takes JWT_EXPIRES_IN, unless we have a name of our own for it: what it does not know is 7d there (document 3, 5.2).

@@ -162,13 +162,6 @@ func reachedBy(a *config.Accounts) (by login.Reached, err error) {
 			return by, err
 		}
 	}
-	for _, proxy := range a.TrustedProxies {
-		network, err := config.ParseNetwork(proxy)
-		if err != nil {
-			return by, err
-		}
-		by.Proxies = append(by.Proxies, network)
-	}
 	return by, nil
 }
 

@@ -90,10 +90,7 @@ func (n *Node) buildServer(conversations *runtime, mint ids.IDs) error {
 		return err
 	}
 	n.later(func(context.Context) { hooks.Stop() })
-	audits, err := n.startTrail(mint)
-	if err != nil {
-		return err
-	}
+	audits := n.startTrail(mint)
 	n.edge.server, err = httpedge.New(configure.HTTP(n.config, n.descriptors), httpedge.Parts{
 		Listener: n.network.listener, Node: n.config.Node.Name,
 		Authenticator: token.First(tokens, permissions, hooks.Authenticator(authenticator)), Limiter: hooks.Limiter(limiter),

@@ -14,6 +14,7 @@ type lifecycle struct {
 	mu       sync.Mutex
 	ready    bool
 	stopping bool
+	retiring bool // told to stop, and still serving
 }
 
 // later registers what stops a part that was started. The parts are stopped in reverse order.
@@ -50,12 +51,19 @@ func (l *lifecycle) beginStop() bool {
 	return first
 }
 
+// retire has the node say that it is not ready. It goes on serving.
+func (l *lifecycle) retire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.retiring = true
+}
+
 // serving returns an error while the node is starting or stopping.
 func (l *lifecycle) serving() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.stopping:
+	case l.stopping || l.retiring:
 		return errors.New("stopping")
 	case !l.ready:
 		return errors.New("starting")

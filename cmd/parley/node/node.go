@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -63,10 +64,29 @@ func Run(ctx context.Context, c *config.Config, log *slog.Logger, started func(*
 		failed = fmt.Errorf("http listener: %w", n.edge.server.Err())
 	case failed = <-n.failed:
 	}
+	if failed == nil && c.ShutdownDelay > 0 {
+		log.Info("not ready, stopping soon", slog.Duration("delay", c.ShutdownDelay))
+		n.retire()
+		failed = n.serveOn(c.ShutdownDelay)
+	}
 	log.Info("stopping", slog.Duration("grace", c.ShutdownGrace))
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownGrace)
 	defer cancel()
 	return errors.Join(failed, n.Stop(grace))
+}
+
+// serveOn serves for some time, or until a part of the node fails.
+func (n *Node) serveOn(delay time.Duration) error {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-n.edge.server.Done():
+		return fmt.Errorf("http listener: %w", n.edge.server.Err())
+	case err := <-n.failed:
+		return err
+	}
 }
 
 // Start opens the data directory and the listeners and returns once the node serves. When a step fails, the steps before it

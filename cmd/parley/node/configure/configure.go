@@ -119,6 +119,12 @@ func HTTP(c *config.Config, d Descriptors) httpedge.Config {
 	http.MaxJSONDepth, http.MaxConnections = c.HTTP.MaxJSONDepth, c.HTTP.MaxConnections
 	http.MaxStreams, http.MaxSockets = c.SSE.MaxStreams, d.sockets
 	http.Credentials = []string{c.Auth.HeaderName}
+	http.Proxies.Header = c.HTTP.ForwardedHeader
+	for _, proxy := range c.HTTP.TrustedProxies {
+		if network, err := config.ParseNetwork(proxy); err == nil { // as was checked
+			http.Proxies.Trusted = append(http.Proxies.Trusted, network)
+		}
+	}
 	if !c.Auth.Enabled {
 		http.Site = &site.Policy{Hosts: c.HTTP.Hosts, Names: ownNames(), Origins: c.HTTP.CORS.Origins}
 	}
