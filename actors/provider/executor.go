@@ -61,6 +61,7 @@ type Call struct {
 	Attrs []slog.Attr
 
 	executor *Executor
+	meters   *meters
 	started  time.Time
 	begun    bool
 	watched  bool // the circuit waits for a report
@@ -68,8 +69,8 @@ type Call struct {
 
 // Start begins a call. Call.End ends it.
 func (e *Executor) Start(call Call) *Call {
-	call.executor, call.started = e, time.Now()
-	e.metrics.running.WithLabelValues(call.Name).Inc()
+	call.executor, call.meters, call.started = e, e.metrics.of(call.Name), time.Now()
+	call.meters.running.Inc()
 	return &call
 }
 
@@ -80,15 +81,14 @@ func (c *Call) Begun() {
 	}
 	c.begun = true
 	c.report(healthy)
-	c.executor.metrics.firstToken.WithLabelValues(c.Name).Observe(time.Since(c.started).Seconds())
+	c.meters.firstToken.Observe(time.Since(c.started).Seconds())
 }
 
 // End counts the call by its outcome: "ok", "cancelled" or a word of the surface for what went wrong.
 func (c *Call) End(outcome string) {
-	m := c.executor.metrics
-	m.running.WithLabelValues(c.Name).Dec()
-	m.calls.WithLabelValues(c.Name, outcome).Inc()
-	m.duration.WithLabelValues(c.Name).Observe(time.Since(c.started).Seconds())
+	c.meters.running.Dec()
+	c.executor.metrics.calls.WithLabelValues(c.Name, outcome).Inc()
+	c.meters.duration.Observe(time.Since(c.started).Seconds())
 }
 
 // Run makes attempts until one succeeds, none is worth it, or a piece of the answer was passed on. When ctx ends it returns

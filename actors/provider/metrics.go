@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"sync"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -13,6 +15,24 @@ type metrics struct {
 	running    *prometheus.GaugeVec
 	firstToken *prometheus.HistogramVec
 	duration   *prometheus.HistogramVec
+
+	byName sync.Map // string -> *meters
+}
+
+// meters are the metrics of one value of the label. Looked up at each call they cost more than all else that a call does here.
+type meters struct {
+	running              prometheus.Gauge
+	firstToken, duration prometheus.Observer
+}
+
+func (m *metrics) of(name string) *meters {
+	if known, ok := m.byName.Load(name); ok {
+		return known.(*meters) //nolint:errcheck,forcetypeassert // the map holds nothing else
+	}
+	known, _ := m.byName.LoadOrStore(name, &meters{
+		running: m.running.WithLabelValues(name), firstToken: m.firstToken.WithLabelValues(name), duration: m.duration.WithLabelValues(name),
+	})
+	return known.(*meters) //nolint:errcheck,forcetypeassert // the map holds nothing else
 }
 
 func newMetrics(registerer prometheus.Registerer, prefix, label string) *metrics {
