@@ -27,7 +27,7 @@ const (
 func tiers() []tier {
 	return []tier{
 		{inProcess, "rules and packages, in process", 0},
-		{nodes, "whole nodes and clusters in one process", 1},
+		{nodes, "whole nodes and clusters in one process", 2},
 		{processes, "real processes, and clients over sockets", 1},
 		{browsers, "browsers", 1},
 		{machines, "networks that are cut, disks that are slow or full, releases side by side", 1},
