@@ -45,12 +45,12 @@ func TestNoDescriptorsLeft(t *testing.T) {
 	require.Equal(t, 200, idle.send(get("/desk/echo/a")).answer().status)
 	busy.send(get("/desk/wait"))
 	<-b.desk.entered
-	require.Eventually(t, func() bool { return b.metric(t, "parley_http_connections_open") == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return b.metric(t, "parley_http_connections_open") == 2 }, 30*time.Second, time.Millisecond)
 
 	short.short.Store(true)
 	wake := b.dial() // it reaches the kernel only
 	idle.ended()
-	require.Eventually(t, func() bool { return short.fails.Load() > 3 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return short.fails.Load() > 3 }, 30*time.Second, time.Millisecond)
 	wake.ended()
 	short.short.Store(false)
 

