@@ -38,9 +38,9 @@ func newBrowser(t *testing.T, extra ...chromedp.ExecAllocatorOption) *browser {
 	if err != nil {
 		t.Skip("no chromium in PATH: `make browser` installs it, and `make test` does so by itself")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(binary), chromedp.NoSandbox, chromedp.WindowSize(1440, 900),
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WindowSize(1440, 900),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(t.TempDir()))
-	options = append(options, extra...)
+	options = append(append(options, deafened(binary)...), extra...)
 	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	tab, stopTab := chromedp.NewContext(allocator)
 	b := &browser{t: t, ctx: tab}
@@ -108,25 +108,11 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 // see waits until an expression of the page is true.
 func (b *browser) see(expression string) {
 	b.t.Helper()
-	if expression == pageReady {
-		b.loadAgain()
-	}
 	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(time.Minute), chromedp.WithPollingInterval(50*time.Millisecond)))
 	if err != nil {
 		b.screenshot("failed-" + b.t.Name() + ".png")
 	}
 	require.NoErrorf(b.t, err, "waiting for %s", expression)
-}
-
-// loadAgain loads a page once more that is not ready in time. A busy machine's browser sometimes asks for some of a page's modules
-// and then for nothing more; the server has answered all that reached it.
-func (b *browser) loadAgain() {
-	b.t.Helper()
-	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](pageReady, chromedp.WithPollingTimeout(20*time.Second), chromedp.WithPollingInterval(50*time.Millisecond)))
-	if err != nil {
-		b.t.Log("the page is not ready after 20 s and is loaded again")
-		b.do(chromedp.Reload())
-	}
 }
 
 // screenshot keeps a picture for people in PARLEY_SCREENSHOTS, and returns it.

@@ -30,6 +30,7 @@ type sharedProcesses struct {
 }
 
 func TestMain(m *testing.M) {
+	becomeBrowser()
 	code := m.Run()
 	shared.end(code != 0)
 	removeBuilt()
