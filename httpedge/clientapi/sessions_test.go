@@ -67,7 +67,9 @@ func TestWaitOutlastsADecision(t *testing.T) {
 	k.host.mu.Unlock()
 	var waiting sync.WaitGroup
 	var waited *heard
-	waiting.Go(func() { waited = k.do("ann", "GET", fmt.Sprintf("/agents/runs/%s/wait?timeout_ms=60000", run["id"]), "") })
+	waiting.Go(func() {
+		waited = k.do("ann", "GET", fmt.Sprintf("/agents/runs/%s/wait?timeout_ms=60000", run["id"]), "")
+	})
 	require.Eventually(t, func() bool {
 		k.host.mu.Lock()
 		defer k.host.mu.Unlock()
