@@ -20,6 +20,7 @@ import (
 	"parley/actors/conversation"
 	"parley/actors/core/failure"
 	"parley/actors/deliver"
+	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/actors/task"
 	"parley/actors/turn"
@@ -166,6 +167,12 @@ var workshopIDs testIDs
 // workshop is a shell with the real rules of tasks and conversations, the real runner, and tools.
 func workshop(t *testing.T, j *journal, think thinker) *shell {
 	t.Helper()
+	return workshopThat(t, j, think, task.Watch)
+}
+
+// workshopThat is one whose tasks hear of their conversations by watch.
+func workshopThat(t *testing.T, j *journal, think thinker, watch func(*Kind, kit.Pool)) *shell {
+	t.Helper()
 	feeds := NewLiveStreams(LiveStreamsConfig{})
 	guard := deliver.NewGuard(deliver.GuardConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	tools, err := tool.New(tool.Config{Guard: guard})
@@ -184,9 +191,11 @@ func workshop(t *testing.T, j *journal, think thinker) *shell {
 		Agents: asker{}, Records: shelves{j}, Pool: workers, Secret: "s3",
 		Callbacks: newDeliveries(t).Callbacks(CallbacksConfig{Poster: poster, Name: "callbacks"}),
 	})
+	conversations := Conversations(sealed{conversation.New(lasting()), t}, runner, feeds, nil)
+	watch(&conversations, workers)
 	return newShell(t, j, 1, func(c *Config) {
 		c.LiveStreams, c.IDs = feeds, &workshopIDs
-		c.Kinds = []Kind{Conversations(sealed{conversation.New(lasting()), t}, runner, feeds, nil), tasks}
+		c.Kinds = []Kind{conversations, tasks}
 	})
 }
 

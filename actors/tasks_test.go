@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley/actors/conversation"
+	"parley/actors/kit"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -167,7 +168,7 @@ func TestTaskAsksAndACommentAnswers(t *testing.T) {
 func TestAnswerOfATaskIsGivenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
-		s := workshop(t, j, curious)
+		s := workshopThat(t, j, curious, func(*Kind, kit.Pool) {}) // the order of both is the other way round here
 		s.createTask(t, &taskpb.Create{Input: "dig"})
 		idle(t)
 		action := j.state(testID).GetPending()[0].GetId()
@@ -201,9 +202,42 @@ func TestQuestionOfATaskIsAnsweredInItsConversation(t *testing.T) {
 			Resolution: &conversationpb.Resolve_Answers{Answers: &conversationpb.UserAnswers{Answers: []byte(`{"Where?":"garden"}`)}},
 		}}})
 		require.NoError(t, err)
-		time.Sleep(time.Minute)
+		time.Sleep(100 * time.Millisecond) // it hears of it, and needs not look
+		synctest.Wait()
 		state, result := j.task(t)
 		require.Equal(t, taskpb.Status_COMPLETED, state.GetStatus())
+		require.Equal(t, `dug: {"Where?":"garden"}`, result.GetContent())
+	})
+}
+
+// A task runs from the moment at which somebody has acted on its conversation.
+func TestTaskRunsAfterItsQuestionIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, release := newJournal(), make(chan struct{})
+		s := workshop(t, j, func(ctx context.Context, asked string) (string, error) {
+			if asked != "dig" {
+				<-release
+			}
+			return curious(ctx, asked)
+		})
+		s.createTask(t, &taskpb.Create{Input: "dig"})
+		idle(t)
+		asked := j.state(testID).GetPaused().GetRunId()
+		_, err := s.do(t.Context(), &conversationpb.Command{Body: &conversationpb.Command_Resolve{Resolve: &conversationpb.Resolve{
+			ActionId: j.state(testID).GetPending()[0].GetId(), Agent: &agentpb.Agent{Id: "a"},
+			Resolution: &conversationpb.Resolve_Answers{Answers: &conversationpb.UserAnswers{Answers: []byte(`{"Where?":"garden"}`)}},
+		}}})
+		require.NoError(t, err)
+		synctest.Wait()
+		state, _ := j.task(t)
+		require.Equal(t, taskpb.Status_RUNNING, state.GetStatus())
+		require.Equal(t, asked, state.GetRun().GetRunId())
+		require.False(t, state.GetHasResult(), "what it had asked")
+		close(release)
+		idle(t)
+		state, result := j.task(t)
+		require.Equal(t, taskpb.Status_COMPLETED, state.GetStatus())
+		require.EqualValues(t, 1, state.GetRuns())
 		require.Equal(t, `dug: {"Where?":"garden"}`, result.GetContent())
 	})
 }

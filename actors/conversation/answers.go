@@ -65,7 +65,11 @@ func checkAnswers(action *conversationpb.PendingAction, answers []byte) *machine
 		if !ok {
 			raw = given[q.Header]
 		}
-		if f := q.check(readAnswer(raw), free); f != nil {
+		said, ok := readAnswer(raw)
+		if !ok {
+			return invalidAnswers(failure.AnswerNoText).In("answers").Param("question", brief(q.Question))
+		}
+		if f := q.check(said, free); f != nil {
 			return f
 		}
 	}
@@ -114,26 +118,33 @@ type answer struct{ values, free []string }
 
 func (a answer) empty() bool { return len(a.values)+len(a.free) == 0 }
 
-// readAnswer reads an answer in the forms in which clients send it: a text, a list of texts, {values, freeText}. Any other JSON
-// value stands for its text.
-func readAnswer(raw json.RawMessage) answer {
+// readAnswer reads an answer in the forms in which clients send it: a text, a list of texts, {values, freeText}. False: it is in none of
+// them.
+func readAnswer(raw json.RawMessage) (answer, bool) {
 	var text string
 	var list []string
 	var whole struct {
-		Values   []string `json:"values"`
-		FreeText string   `json:"freeText"`
+		Values   *[]string `json:"values"`
+		FreeText *string   `json:"freeText"`
 	}
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
-		return answer{}
+		return answer{}, true
 	case json.Unmarshal(raw, &text) == nil:
-		return answer{values: said(text)}
+		return answer{values: said(text)}, true
 	case json.Unmarshal(raw, &list) == nil:
-		return answer{values: said(list...)}
-	case json.Unmarshal(raw, &whole) == nil:
-		return answer{values: said(whole.Values...), free: said(whole.FreeText)}
+		return answer{values: said(list...)}, true
+	case json.Unmarshal(raw, &whole) != nil || whole.Values == nil && whole.FreeText == nil:
+		return answer{}, false
 	}
-	return answer{values: []string{string(raw)}}
+	var a answer
+	if whole.Values != nil {
+		a.values = said(*whole.Values...)
+	}
+	if whole.FreeText != nil {
+		a.free = said(*whole.FreeText)
+	}
+	return a, true
 }
 
 // said drops what is blank.

@@ -10,7 +10,8 @@
 // of task and run, so a worker that starts over after a crash does nothing twice. Unlike a run of the Client API, the run of a task
 // is not stored by itself: it would be a second state of the same turn, to be kept in step with the task's across crashes. The task
 // keeps what matters of it; it does not count in the project's queue, and it does not hold its conversation, so that others may
-// take part there. Open runs stand in ListRunning, where a new owner of the shard
+// take part there: the conversation tells the task when a person has acted (Resumed, see Watch), and should the word be lost, the task
+// looks by itself, ever more rarely. Open runs stand in ListRunning, where a new owner of the shard
 // finds them; callbacks and looks at paused turns are due times in ListDue.
 //
 // A callback tells the newest state that somebody waits for (completed, failed, waiting_for_input). It is a delivery (package

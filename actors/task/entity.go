@@ -1,6 +1,9 @@
 package task
 
 import (
+	"context"
+	"time"
+
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/background"
@@ -8,6 +11,7 @@ import (
 	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/actors/run"
+	"parley/proto/conversationpb"
 	"parley/proto/taskpb"
 )
 
@@ -48,4 +52,36 @@ func (c Config) perform(at kit.Ref, effect machine.Effect) proto.Message {
 		c.post(at, e)
 	}
 	return nil
+}
+
+// Watch has the conversations of a kind tell their tasks when a turn does not wait for a person any more.
+func Watch(conversations *kit.Entity, pool kit.Pool) {
+	before := conversations.OnCommit
+	conversations.OnCommit = func(commit kit.Commit) {
+		if before != nil {
+			before(commit)
+		}
+		was, _ := commit.Before.(*conversationpb.State)
+		is, _ := commit.After.(*conversationpb.State)
+		if was.GetStatus() != conversationpb.Status_WAITING || is.GetStatus() == conversationpb.Status_WAITING {
+			return
+		}
+		if id := taskpb.Of(was); id != "" {
+			notify(commit.Ref, id, was.GetPaused().GetRunId(), pool)
+		}
+	}
+}
+
+// noticeTimeout bounds a notice. A task that has not got it looks by itself.
+const noticeTimeout = 10 * time.Second
+
+func notify(conversation kit.Ref, id, turn string, pool kit.Pool) {
+	pool.Call(conversation, "notify the task", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
+		defer cancel()
+		_, err := conversation.Tell(ctx, id, &taskpb.Command{
+			TaskId: id, Body: &taskpb.Command_Resumed{Resumed: &taskpb.Resumed{RunId: turn}},
+		})
+		return err
+	})
 }

@@ -69,6 +69,8 @@ func transitions(l Limits) []row {
 		kit.On((*taskpb.Command).GetEnded, on(l, (*request).ended)).From(pending, running, waiting).To(waiting, ended, kit.Same),
 		kit.On((*taskpb.Command).GetEnded, on(l, (*request).ended)).From(cancelling).To(ended, kit.Same),
 		kit.On((*taskpb.Command).GetEnded, on(l, (*request).ended)).From(ended),
+		kit.On((*taskpb.Command).GetResumed, on(l, (*request).resumed)).From(waiting).To(running, kit.Same),
+		kit.On((*taskpb.Command).GetResumed, on(l, (*request).resumed)).From(pending, running, cancelling, ended),
 		kit.On((*taskpb.Command).GetRecover, on(l, (*request).recover)).From(exists...),
 		kit.On((*taskpb.Command).GetDue, on(l, (*request).due)).From(exists...),
 		kit.On((*taskpb.Command).GetReported, on(l, (*request).reported)).From(exists...),

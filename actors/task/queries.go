@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/background"
 	"parley/actors/kit"
 	"parley/proto/nodepb"
 	"parley/proto/taskpb"
@@ -20,6 +21,9 @@ func queries() []kit.Query {
 // readTask reads a task with as many of its newest comments, and its result, as asked for.
 func readTask(view kit.View, state *taskpb.State, query *nodepb.TaskQuery) (reply *nodepb.TaskReply, err error) {
 	reply = &nodepb.TaskReply{Task: state}
+	if err = asItsConversation(view, state); err != nil {
+		return nil, err
+	}
 	if query.GetComments() > 0 {
 		if reply.Comments, err = readComments(view, query); err != nil {
 			return nil, err
@@ -29,6 +33,20 @@ func readTask(view kit.View, state *taskpb.State, query *nodepb.TaskQuery) (repl
 		reply.Result, err = kit.Item[taskpb.Result](view, query.GetId(), TableResults, ResultKey)
 	}
 	return reply, err
+}
+
+// asItsConversation shows a task that waits as one that runs when its conversation does not wait any more, of which the task hears
+// only afterwards.
+func asItsConversation(view kit.View, state *taskpb.State) error {
+	waiting := state.GetWaiting()
+	if waiting == nil {
+		return nil
+	}
+	left, found, err := background.Waits(view, state.GetConversationId(), waiting.GetRunId(), waiting.GetPending())
+	if err == nil && found && len(left) == 0 {
+		state.Status, state.HasResult = taskpb.Status_RUNNING, false
+	}
+	return err
 }
 
 // maxCommentPage is the size in bytes at which the comments that are read with a task end, though more were asked for.

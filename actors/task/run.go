@@ -37,6 +37,20 @@ func (r *request) started(c *taskpb.Started) *machine.Failure {
 	return nil
 }
 
+// resumed opens the run again whose turn does not wait for a person any more: somebody has acted on its conversation, or nobody has
+// in time. What the turn comes to, the driver tells.
+func (r *request) resumed(c *taskpb.Resumed) *machine.Failure {
+	waiting := r.Before.GetWaiting()
+	if waiting == nil || waiting.GetRunId() != c.GetRunId() {
+		return nil // known, or another turn
+	}
+	number := waiting.GetNumber()
+	r.Emit(&taskpb.Event{Body: &taskpb.Event_RunOpened{RunOpened: &taskpb.RunOpened{Run: &taskpb.Run{Number: number, OpenedAt: r.Now}}}})
+	r.Emit(&taskpb.Event{Body: &taskpb.Event_RunStarted{RunStarted: &taskpb.RunStarted{Number: number, RunId: c.GetRunId()}}})
+	r.drive()
+	return nil
+}
+
 // ended settles a run whose turn ended or paused. It may also be about a run that waits: somebody has acted on its
 // conversation.
 func (r *request) ended(c *taskpb.Ended) *machine.Failure {

@@ -103,6 +103,9 @@ func (w *walk) driver(t *rapid.T) *taskpb.Command {
 	if canceling {
 		return ended(conversationpb.StopReason_CANCELLED)
 	}
+	if waiting := w.state().GetWaiting(); waiting != nil && rapid.Bool().Draw(t, "acted") {
+		return &taskpb.Command{Body: &taskpb.Command_Resumed{Resumed: &taskpb.Resumed{RunId: waiting.GetRunId()}}}
+	}
 	switch rapid.IntRange(0, 5).Draw(t, "driver") {
 	case 0:
 		w.turns++

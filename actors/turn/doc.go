@@ -20,7 +20,7 @@
 //
 // If the conversation has a budget, a grant is requested before each model call: the prompt and one metering step. While
 // the model answers, all its output is metered, including tool arguments and reasoning; the next step is requested when
-// half of the last is used, and the call is cancelled when it has used its grant. The provider's output cap is lowered to
+// half of the last is used, and the call is cancelled when output comes that its grant does not pay. The provider's output cap is lowered to
 // the rest of the budget, so the meter is a second limit. A model that is faster than the journal waits for it. A call's
 // usage is settled once: with its step, or with the report. If the provider did not report usage because the call was cut,
 // the meter's count is used. A call that is lost with its process is charged its whole grant by the rules.

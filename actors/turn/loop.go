@@ -50,6 +50,7 @@ type answerText struct {
 	joins     bool            // what comes continues the last word
 	started   bool            // something was written in this process
 	muted     bool            // the call is cut, what comes is dropped
+	lost      bool            // something was dropped
 }
 
 // toolLedger is the turn's tool calls and their results.
@@ -83,7 +84,7 @@ type ending struct {
 
 // Text implements model.Stream: it receives the next piece of the answer.
 func (l *modelLoop) Text(piece string) {
-	if piece == "" || l.text.muted {
+	if piece == "" || l.mutes() {
 		return
 	}
 	if !utf8.ValidString(piece) {
@@ -115,10 +116,16 @@ func (l *modelLoop) Text(piece string) {
 
 // Unsaid implements model.Overhearer: it meters output that is not part of the answer but is charged alike.
 func (l *modelLoop) Unsaid(piece string) {
-	if l.money.meter != nil && !l.text.muted {
+	if piece != "" && l.money.meter != nil && !l.mutes() {
 		l.money.meter.count.Unsaid(piece)
 		l.check()
 	}
+}
+
+// mutes says that what comes of the call is not taken any more, or cannot be paid.
+func (l *modelLoop) mutes() bool {
+	l.text.lost = l.text.lost || l.text.muted || l.money.meter != nil && !l.money.meter.affords()
+	return l.text.lost
 }
 
 func (l *modelLoop) check() {
@@ -208,7 +215,7 @@ func (l *modelLoop) ask(life, ctx context.Context) (*model.Answer, *ending) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	l.text.inCall, l.text.muted, l.text.callStart = 0, false, l.text.whole.Len()
+	l.text.inCall, l.text.muted, l.text.lost, l.text.callStart = 0, false, false, l.text.whole.Len()
 	l.cut = func(cause error) {
 		l.text.muted = true
 		cancel(cause)
@@ -224,6 +231,9 @@ func (l *modelLoop) ask(life, ctx context.Context) (*model.Answer, *ending) {
 	if answer != nil && err == nil && cause == nil && l.text.inCall == 0 {
 		l.Text(answer.Text) // an adapter that does not stream
 		cause = context.Cause(ctx)
+	}
+	if errors.Is(cause, errBudget) && err == nil && answer != nil && answer.Stop != model.StopLength && !l.text.lost {
+		cause = nil // the last piece cost more than there is, but the answer is whole
 	}
 	l.money.usage.add(l.consumed(answer, cause != nil))
 	if l.money.meter != nil {

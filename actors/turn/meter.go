@@ -76,12 +76,28 @@ func (m *meter) room(amount int64) int64 {
 	return left/rate*1_000_000 + left%rate*1_000_000/rate
 }
 
-// check requests the next grant in time, and cancels the call when there is none. It blocks only if the model is faster than
-// the journal.
-func (m *meter) check() {
+// affords says whether there may be money for another piece of output; without any the call is cancelled, since its answer is not
+// whole. An answer that costs just what is granted is.
+func (m *meter) affords() bool {
+	m.heed()
+	if !m.limited || !m.final || m.price.GetOutputNanoUsdPerMtok() <= 0 || m.used() < m.granted {
+		return true
+	}
+	m.cut(errBudget)
+	return false
+}
+
+// heed has more money asked for when the budget was set or raised.
+func (m *meter) heed() {
 	if m.raised.Load() && m.raised.CompareAndSwap(true, false) {
 		m.limited, m.final = true, false
 	}
+}
+
+// check requests the next grant in time, and cancels the call when it costs more than there is. It blocks only if the model is
+// faster than the journal.
+func (m *meter) check() {
+	m.heed()
 	if !m.limited {
 		return
 	}
@@ -104,7 +120,9 @@ func (m *meter) check() {
 				return
 			}
 		case m.final:
-			m.cut(errBudget)
+			if used > m.granted {
+				m.cut(errBudget)
+			}
 			return
 		default:
 			m.begin(used + m.step)
@@ -204,10 +222,8 @@ func (l *modelLoop) firstGrant(life, ctx context.Context, m *meter) error {
 		return errBudget
 	}
 	left := m.granted
-	if !m.final && g.left > g.granted {
+	if !m.final {
 		left = g.left - m.aside
-	} else if !m.final {
-		return nil // how much is left was not said
 	}
 	l.lowerCap(m.room(left))
 	return nil

@@ -80,6 +80,73 @@ func TestTheBudgetCutsTheAnswer(t *testing.T) {
 	require.LessOrEqual(t, l.book.spent, l.book.budget)
 }
 
+// An answer that costs just what there is is whole: it is not cut, and not to be continued.
+func TestABudgetOfExactlyThePrice(t *testing.T) {
+	for name, one := range map[string]struct {
+		tokens int32
+		quiet  bool // the model is not capped
+		late   bool // the budget is set while the model answers
+	}{
+		"capped": {tokens: 25}, "one step": {tokens: 10}, "not capped": {tokens: 25, quiet: true}, "set late": {tokens: 50, late: true},
+	} {
+		price := 1_000 + int64(one.tokens)*2_000
+		for budget, ends := range map[int64]conversationpb.StopReason{
+			price: conversationpb.StopReason_END_TURN, price - 2_001: conversationpb.StopReason_BUDGET_REACHED,
+		} {
+			l := newTill(t, one.tokens, budget)
+			l.book.quiet = one.quiet
+			job := l.book.on(l.job())
+			if one.late {
+				l.book.budget, job.Budget = 0, false
+				l.page.onWrite = func(pieces int) {
+					if pieces == 30 {
+						l.book.mu.Lock()
+						l.book.budget = budget
+						l.book.mu.Unlock()
+						l.Meter("run_1")
+					}
+				}
+			}
+			require.NoError(t, l.Start(job))
+			finish := <-l.reports
+			require.Equal(t, ends, finish.GetStopReason(), "%s %d", name, budget)
+			if ends == conversationpb.StopReason_END_TURN {
+				require.Nil(t, finish.GetPartial(), name)
+				require.EqualValues(t, price, finish.GetUsage().GetCostNanoUsd(), name)
+				require.Len(t, strings.Fields(finish.GetContent()), int(one.tokens), name)
+			}
+			require.LessOrEqual(t, finish.GetUsage().GetCostNanoUsd(), budget+2_000, name)
+		}
+	}
+}
+
+// The prompt uses up the budget, and output is free.
+func TestABudgetOfExactlyThePrompt(t *testing.T) {
+	l := newTill(t, 25, 1_000)
+	l.agent.Model.Price = &agentpb.Price{InputNanoUsdPerMtok: 1_000_000_000}
+	finish := l.whole(t)
+	require.Equal(t, conversationpb.StopReason_END_TURN, finish.GetStopReason())
+	require.Len(t, strings.Fields(finish.GetContent()), 25)
+}
+
+// The last piece costs more than there is, and nothing came after it: there is nothing to continue.
+func TestAWholeAnswerThatCostsTooMuch(t *testing.T) {
+	for _, more := range []string{"", " and more"} {
+		l := newTill(t, 25, 1_000+25_000, answering(func(_ context.Context, _ *model.Request, stream model.Stream) (*model.Answer, error) {
+			text := strings.Repeat("word ", 40)
+			stream.Text(text)
+			stream.Text(more)
+			return &model.Answer{Text: text + more, Stop: model.StopEnd}, nil
+		}))
+		finish := l.whole(t)
+		ends := conversationpb.StopReason_END_TURN
+		if more != "" {
+			ends = conversationpb.StopReason_BUDGET_REACHED
+		}
+		require.Equal(t, ends, finish.GetStopReason())
+	}
+}
+
 func TestABudgetThatBuysNothing(t *testing.T) {
 	for _, budget := range []int64{1, 999, 1_000, 2_999} {
 		l := newTill(t, 100, budget)

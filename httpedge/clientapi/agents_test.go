@@ -47,6 +47,9 @@ func TestAgentFromBeginningToEnd(t *testing.T) {
 	require.Equal(t, []any{"Desk", nil, "inactive", key, 1.0, "default"},
 		[]any{changed["name"], changed["description"], changed["status"], changed["key"], changed["publishedVersion"], changed["projectId"]})
 	require.Equal(t, answer{"modelKey": "other"}, changed["config"], "replaced whole")
+	k.refused("PATCH /agents/"+key, `{"name":null}`, 400, "invalid_request", "name must be a string")
+	k.refused("PATCH /agents/"+key, `{"status":null}`, 400, "invalid_request", "status must be a string")
+	k.refused("PATCH /agents/"+key, `{"config":null}`, 400, "invalid_request", "Agent config is required")
 	require.Equal(t, agent["metadata"], changed["metadata"], "not named, not changed")
 
 	version = k.done("POST /agents/"+key+"/publish", `{"changelog":"second"}`, "version")

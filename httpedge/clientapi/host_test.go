@@ -41,6 +41,7 @@ type host struct {
 	commands []*conversationpb.Command
 	runs     map[string]*runpb.Reply
 	places   int // of runs; one without is queued
+	unheard  int // awaits of runs that are answered as if a person had not acted yet
 	changed  chan struct{}
 	between  func(*conversationpb.Command) // comes before a command, after what its sender had read; nil = nothing does
 }
@@ -391,6 +392,10 @@ func (h *host) askRun(ctx context.Context, command *runpb.Command) (*runpb.Reply
 		h.mu.Lock()
 		reply, refused := h.runLocked(command)
 		changed := h.changed
+		if command.GetAwait() != nil && h.unheard > 0 {
+			h.unheard--
+			reply.Run.Status = runpb.Status_REQUIRES_ACTION
+		}
 		h.mu.Unlock()
 		if refused != nil {
 			return nil, refused

@@ -93,6 +93,8 @@ func TestModelsAreRefused(t *testing.T) {
 	k.done("POST /models", with("", ""), "")
 	k.refused("POST /models", with("", ""), 409, "conflict", "A model with this key already exists")
 	k.refused("PATCH /models/k", `{"providerKey":"none"}`, 400, "invalid_request", "Provider not found: none")
+	k.refused("PATCH /models/k", `{"name":null}`, 400, "invalid_request", "name must be a string")
+	k.refused("PATCH /models/k", `{"supportsToolCalls":null}`, 400, "invalid_request", "supportsToolCalls must be true or false")
 	k.refused("PATCH /models/k", `{"name":""}`, 400, "invalid_request", "name must be 1 to 200 characters")
 	for body, text := range map[string]string{
 		`{}`:                                     "driver is required",
@@ -147,6 +149,7 @@ func TestProviderKeepsItsSecrets(t *testing.T) {
 	}
 	both := definition.Secrets{"credentials.apiKey": "key-one-secret", "settings.headers.X-A": "header-one-secret"}
 	require.Equal(t, both, opened())
+	k.refused("PATCH /models/providers/acme", `{"label":null}`, 400, "invalid_request", "label must be a string")
 	k.done("PATCH /models/providers/acme", `{"label":"Other","status":"disabled"}`, "")
 	require.Equal(t, both, opened())
 	k.done("PATCH /models/providers/acme", `{"settings":{"headers":{"X-A":"********"}},"credentials":{"apiKey":"********"}}`, "")

@@ -58,6 +58,28 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 }
 
+// TestWaitOutlastsADecision: a run whose rules have not heard yet that a person has acted is waited for on.
+func TestWaitOutlastsADecision(t *testing.T) {
+	k := serveSessions(t)
+	run := k.decode(k.do("ann", "POST", "/agents/responses", `{"model":"helper","input":"hang on","background":true}`).raw)
+	k.host.mu.Lock()
+	k.host.unheard = 2
+	k.host.mu.Unlock()
+	var waiting sync.WaitGroup
+	var waited *heard
+	waiting.Go(func() {
+		waited = k.do("ann", "GET", fmt.Sprintf("/agents/runs/%s/wait?timeout_ms=60000", run["id"]), "")
+	})
+	require.Eventually(t, func() bool {
+		k.host.mu.Lock()
+		defer k.host.mu.Unlock()
+		return k.host.unheard == 0
+	}, 30*time.Second, time.Millisecond)
+	k.host.finish(fmt.Sprint(run["session_id"]))
+	waiting.Wait()
+	require.Equal(t, "succeeded", k.decode(waited.raw)["status"], "%s", waited.raw)
+}
+
 // TestCancelWhileAnswering: whoever waits for the answer is told that the turn was cancelled.
 func TestCancelWhileAnswering(t *testing.T) {
 	k := serveSessions(t)

@@ -43,7 +43,7 @@ func (f *fields) model() (string, *failure.Failure) {
 // becomes of it with others is in DIVERGENCES.md.
 type chatInput struct {
 	Model                string            `json:"model" required:"true" doc:"Key of the model"`
-	Messages             []json.RawMessage `json:"messages" required:"true"`
+	Messages             []json.RawMessage `json:"messages" required:"true" doc:"At least one"`
 	Temperature          float64           `json:"temperature"`
 	TopP                 float64           `json:"top_p"`
 	MaxTokens            int               `json:"max_tokens"`
@@ -94,7 +94,8 @@ func (in *chatInput) Validate() *failure.Failure {
 	if _, refused := in.model(); refused != nil {
 		return refused
 	}
-	if messages := in.Get("messages"); messages == nil || messages[0] != '[' {
+	messages := in.Get("messages")
+	if messages == nil || messages[0] != '[' || len(messages) < 2 || bytes.TrimLeft(messages[1:], " \t\r\n")[0] == ']' {
 		return invalid("messages", failure.BadMessages)
 	}
 	return nil

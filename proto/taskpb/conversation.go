@@ -27,8 +27,24 @@ func title(input string) string {
 	return title
 }
 
+// linkKey is the key in the server's metadata of a task's conversation that names the task.
+const linkKey = "parley.taskId"
+
 // link is the server's metadata of a task's conversation.
 func link(task string) []byte {
-	link, _ := json.Marshal(map[string]string{"parley.taskId": task}) // a map of text
+	link, _ := json.Marshal(map[string]string{linkKey: task}) // a map of text
 	return link
+}
+
+// Of is the id of the task that runs in a conversation, "" = none does.
+func Of(conversation *conversationpb.State) string {
+	var link map[string]json.RawMessage
+	if conversation.GetSource() != conversationpb.SourceTask || json.Unmarshal(conversation.GetServerMetadata(), &link) != nil {
+		return ""
+	}
+	var task string
+	if json.Unmarshal(link[linkKey], &task) != nil {
+		return ""
+	}
+	return task
 }

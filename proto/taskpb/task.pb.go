@@ -1722,6 +1722,7 @@ type Command struct {
 	//	*Command_Recover
 	//	*Command_Due
 	//	*Command_Reported
+	//	*Command_Resumed
 	Body          isCommand_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1857,6 +1858,15 @@ func (x *Command) GetReported() *deliverypb.Report {
 	return nil
 }
 
+func (x *Command) GetResumed() *Resumed {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Resumed); ok {
+			return x.Resumed
+		}
+	}
+	return nil
+}
+
 type isCommand_Body interface {
 	isCommand_Body()
 }
@@ -1893,6 +1903,10 @@ type Command_Reported struct {
 	Reported *deliverypb.Report `protobuf:"bytes,18,opt,name=reported,proto3,oneof"` // from who makes the attempts
 }
 
+type Command_Resumed struct {
+	Resumed *Resumed `protobuf:"bytes,19,opt,name=resumed,proto3,oneof"` // from the conversation; does not leave the node
+}
+
 func (*Command_Create) isCommand_Body() {}
 
 func (*Command_AddComment) isCommand_Body() {}
@@ -1908,6 +1922,8 @@ func (*Command_Recover) isCommand_Body() {}
 func (*Command_Due) isCommand_Body() {}
 
 func (*Command_Reported) isCommand_Body() {}
+
+func (*Command_Resumed) isCommand_Body() {}
 
 type Create struct {
 	state          protoimpl.MessageState    `protogen:"open.v1"`
@@ -2274,6 +2290,51 @@ func (*Due) Descriptor() ([]byte, []int) {
 	return file_taskpb_task_proto_rawDescGZIP(), []int{27}
 }
 
+// Resumed says that a turn does not wait for a person any more: it goes on, or has ended.
+type Resumed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"` // of the turn
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Resumed) Reset() {
+	*x = Resumed{}
+	mi := &file_taskpb_task_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Resumed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Resumed) ProtoMessage() {}
+
+func (x *Resumed) ProtoReflect() protoreflect.Message {
+	mi := &file_taskpb_task_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
+func (*Resumed) Descriptor() ([]byte, []int) {
+	return file_taskpb_task_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *Resumed) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
 type Reply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Task          *State                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
@@ -2284,7 +2345,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_taskpb_task_proto_msgTypes[28]
+	mi := &file_taskpb_task_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2296,7 +2357,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[28]
+	mi := &file_taskpb_task_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2309,7 +2370,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{28}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Reply) GetTask() *State {
@@ -2466,7 +2527,7 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"\vCallbackDue\x121\n" +
 	"\bcallback\x18\x01 \x01(\v2\x15.parley.task.CallbackR\bcallback\",\n" +
 	"\fCallbackOver\x12\x1c\n" +
-	"\tdelivered\x18\x01 \x01(\bR\tdelivered\"\x8b\x04\n" +
+	"\tdelivered\x18\x01 \x01(\bR\tdelivered\"\xbd\x04\n" +
 	"\aCommand\x12\x17\n" +
 	"\atask_id\x18\x01 \x01(\tR\x06taskId\x12\x1d\n" +
 	"\n" +
@@ -2481,7 +2542,8 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"\x05ended\x18\x0e \x01(\v2\x12.parley.task.EndedH\x00R\x05ended\x120\n" +
 	"\arecover\x18\x0f \x01(\v2\x14.parley.task.RecoverH\x00R\arecover\x12$\n" +
 	"\x03due\x18\x10 \x01(\v2\x10.parley.task.DueH\x00R\x03due\x125\n" +
-	"\breported\x18\x12 \x01(\v2\x17.parley.delivery.ReportH\x00R\breportedB\x06\n" +
+	"\breported\x18\x12 \x01(\v2\x17.parley.delivery.ReportH\x00R\breported\x120\n" +
+	"\aresumed\x18\x13 \x01(\v2\x14.parley.task.ResumedH\x00R\aresumedB\x06\n" +
 	"\x04bodyJ\x04\b\x11\x10\x12\"\x88\x02\n" +
 	"\x06Create\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x14\n" +
@@ -2504,7 +2566,9 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"\x04turn\x18\x02 \x01(\v2\x1f.parley.conversation.TurnResultR\x04turn\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\"\t\n" +
 	"\aRecover\"\x05\n" +
-	"\x03Due\"_\n" +
+	"\x03Due\" \n" +
+	"\aResumed\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\"_\n" +
 	"\x05Reply\x12&\n" +
 	"\x04task\x18\x01 \x01(\v2\x12.parley.task.StateR\x04task\x12.\n" +
 	"\acomment\x18\x02 \x01(\v2\x14.parley.task.CommentR\acomment*z\n" +
@@ -2535,7 +2599,7 @@ func file_taskpb_task_proto_rawDescGZIP() []byte {
 }
 
 var file_taskpb_task_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_taskpb_task_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_taskpb_task_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_taskpb_task_proto_goTypes = []any{
 	(Status)(0),                          // 0: parley.task.Status
 	(Role)(0),                            // 1: parley.task.Role
@@ -2567,30 +2631,31 @@ var file_taskpb_task_proto_goTypes = []any{
 	(*Ended)(nil),                        // 27: parley.task.Ended
 	(*Recover)(nil),                      // 28: parley.task.Recover
 	(*Due)(nil),                          // 29: parley.task.Due
-	(*Reply)(nil),                        // 30: parley.task.Reply
-	(*conversationpb.FileRef)(nil),       // 31: parley.conversation.FileRef
-	(*conversationpb.File)(nil),          // 32: parley.conversation.File
-	(*conversationpb.PendingAction)(nil), // 33: parley.conversation.PendingAction
-	(*conversationpb.Usage)(nil),         // 34: parley.conversation.Usage
-	(*conversationpb.Caller)(nil),        // 35: parley.conversation.Caller
-	(*deliverypb.Report)(nil),            // 36: parley.delivery.Report
-	(*conversationpb.TurnResult)(nil),    // 37: parley.conversation.TurnResult
+	(*Resumed)(nil),                      // 30: parley.task.Resumed
+	(*Reply)(nil),                        // 31: parley.task.Reply
+	(*conversationpb.FileRef)(nil),       // 32: parley.conversation.FileRef
+	(*conversationpb.File)(nil),          // 33: parley.conversation.File
+	(*conversationpb.PendingAction)(nil), // 34: parley.conversation.PendingAction
+	(*conversationpb.Usage)(nil),         // 35: parley.conversation.Usage
+	(*conversationpb.Caller)(nil),        // 36: parley.conversation.Caller
+	(*deliverypb.Report)(nil),            // 37: parley.delivery.Report
+	(*conversationpb.TurnResult)(nil),    // 38: parley.conversation.TurnResult
 }
 var file_taskpb_task_proto_depIdxs = []int32{
-	31, // 0: parley.task.State.files:type_name -> parley.conversation.FileRef
+	32, // 0: parley.task.State.files:type_name -> parley.conversation.FileRef
 	0,  // 1: parley.task.State.status:type_name -> parley.task.Status
 	3,  // 2: parley.task.State.run:type_name -> parley.task.Run
 	5,  // 3: parley.task.State.waiting:type_name -> parley.task.Waiting
 	4,  // 4: parley.task.State.queued:type_name -> parley.task.Prompt
 	9,  // 5: parley.task.State.callback:type_name -> parley.task.Callback
 	10, // 6: parley.task.State.outcomes:type_name -> parley.task.Outcome
-	32, // 7: parley.task.State.stored:type_name -> parley.conversation.File
+	33, // 7: parley.task.State.stored:type_name -> parley.conversation.File
 	4,  // 8: parley.task.Run.prompt:type_name -> parley.task.Prompt
 	5,  // 9: parley.task.Run.waiting:type_name -> parley.task.Waiting
-	33, // 10: parley.task.Waiting.pending:type_name -> parley.conversation.PendingAction
+	34, // 10: parley.task.Waiting.pending:type_name -> parley.conversation.PendingAction
 	6,  // 11: parley.task.Waiting.questions:type_name -> parley.task.Question
 	1,  // 12: parley.task.Comment.role:type_name -> parley.task.Role
-	34, // 13: parley.task.Result.usage:type_name -> parley.conversation.Usage
+	35, // 13: parley.task.Result.usage:type_name -> parley.conversation.Usage
 	0,  // 14: parley.task.Callback.status:type_name -> parley.task.Status
 	12, // 15: parley.task.Event.created:type_name -> parley.task.Created
 	13, // 16: parley.task.Event.commented:type_name -> parley.task.Commented
@@ -2611,7 +2676,7 @@ var file_taskpb_task_proto_depIdxs = []int32{
 	0,  // 31: parley.task.RunEnded.status:type_name -> parley.task.Status
 	8,  // 32: parley.task.RunEnded.result:type_name -> parley.task.Result
 	9,  // 33: parley.task.CallbackDue.callback:type_name -> parley.task.Callback
-	35, // 34: parley.task.Command.caller:type_name -> parley.conversation.Caller
+	36, // 34: parley.task.Command.caller:type_name -> parley.conversation.Caller
 	23, // 35: parley.task.Command.create:type_name -> parley.task.Create
 	24, // 36: parley.task.Command.add_comment:type_name -> parley.task.AddComment
 	25, // 37: parley.task.Command.cancel:type_name -> parley.task.Cancel
@@ -2619,17 +2684,18 @@ var file_taskpb_task_proto_depIdxs = []int32{
 	27, // 39: parley.task.Command.ended:type_name -> parley.task.Ended
 	28, // 40: parley.task.Command.recover:type_name -> parley.task.Recover
 	29, // 41: parley.task.Command.due:type_name -> parley.task.Due
-	36, // 42: parley.task.Command.reported:type_name -> parley.delivery.Report
-	31, // 43: parley.task.Create.files:type_name -> parley.conversation.FileRef
-	32, // 44: parley.task.Create.stored:type_name -> parley.conversation.File
-	37, // 45: parley.task.Ended.turn:type_name -> parley.conversation.TurnResult
-	2,  // 46: parley.task.Reply.task:type_name -> parley.task.State
-	7,  // 47: parley.task.Reply.comment:type_name -> parley.task.Comment
-	48, // [48:48] is the sub-list for method output_type
-	48, // [48:48] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	37, // 42: parley.task.Command.reported:type_name -> parley.delivery.Report
+	30, // 43: parley.task.Command.resumed:type_name -> parley.task.Resumed
+	32, // 44: parley.task.Create.files:type_name -> parley.conversation.FileRef
+	33, // 45: parley.task.Create.stored:type_name -> parley.conversation.File
+	38, // 46: parley.task.Ended.turn:type_name -> parley.conversation.TurnResult
+	2,  // 47: parley.task.Reply.task:type_name -> parley.task.State
+	7,  // 48: parley.task.Reply.comment:type_name -> parley.task.Comment
+	49, // [49:49] is the sub-list for method output_type
+	49, // [49:49] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_taskpb_task_proto_init() }
@@ -2658,6 +2724,7 @@ func file_taskpb_task_proto_init() {
 		(*Command_Recover)(nil),
 		(*Command_Due)(nil),
 		(*Command_Reported)(nil),
+		(*Command_Resumed)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2665,7 +2732,7 @@ func file_taskpb_task_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskpb_task_proto_rawDesc), len(file_taskpb_task_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

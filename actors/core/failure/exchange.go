@@ -151,7 +151,7 @@ func exchangeWords(r Reason) string {
 	case TokensFixed:
 		return "tokens cannot be changed: make another"
 	case BadMessages:
-		return "`{field}` must be an array"
+		return "`{field}` must be an array of at least one message"
 	case BadEmbeddingsInput:
 		return "`{field}` must be a string or array of strings"
 	case BadModerationInput:

@@ -138,6 +138,7 @@ const (
 	QuestionUnanswered     Reason = "question_unanswered"
 	QuestionTakesOne       Reason = "question_takes_one"
 	AnswerNoOption         Reason = "answer_no_option"
+	AnswerNoText           Reason = "answer_no_text"
 	NoSuchOpenCall         Reason = "no_such_open_call"
 	NoOutputs              Reason = "no_outputs"
 	OutputTooLarge         Reason = "output_too_large"

@@ -214,6 +214,8 @@ func (r Reason) words() string {
 		return "the question {question:q} takes one answer"
 	case AnswerNoOption:
 		return "the answer to {question:q} must be one of its options"
+	case AnswerNoText:
+		return "the answer to {question:q} must be a text, a list of texts, or an object with values and freeText"
 	case NoSuchOpenCall:
 		return "no function call {call} waits for an output"
 	case NoOutputs:

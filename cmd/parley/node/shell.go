@@ -109,7 +109,7 @@ func (n *Node) newKinds(streams *actors.LiveStreams) ([]actors.Kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := n.newTaskKind(deliveries, limits)
+	tasks, err := n.newTaskKind(deliveries, limits, &conversations)
 	if err != nil {
 		return nil, err
 	}

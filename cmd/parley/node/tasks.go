@@ -7,8 +7,8 @@ import (
 	"parley/actors/task"
 )
 
-// newTaskKind makes the kind of background tasks.
-func (n *Node) newTaskKind(deliveries *actors.Deliveries, of conversation.Limits) (actors.Kind, error) {
+// newTaskKind makes the kind of background tasks. The kind of conversations is told which of them wait for it.
+func (n *Node) newTaskKind(deliveries *actors.Deliveries, of conversation.Limits, conversations *actors.Kind) (actors.Kind, error) {
 	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: n.outbound.guard, Timeout: n.config.Tasks.CallbackTimeout})
 	if err != nil {
 		return actors.Kind{}, err
@@ -24,6 +24,7 @@ func (n *Node) newTaskKind(deliveries *actors.Deliveries, of conversation.Limits
 	if err != nil {
 		return actors.Kind{}, err
 	}
+	task.Watch(conversations, workers)
 	return task.New(limits, task.Config{
 		Agents: n.directory.agents.Versions(), Records: n.shell.reads, Pool: workers,
 		Secret: n.config.Tasks.CallbackSecret.Reveal(),

@@ -37,16 +37,16 @@ func agentAnswer(agent *directorypb.Agent, err error) (*agentOut, error) {
 
 type updateAgentInput struct {
 	agentInput
-	Name        *string               `json:"name"`
+	Name        handler.Set[string]   `json:"name"`
 	Description handler.Given[string] `json:"description"`
-	Status      *string               `json:"status" enum:"active,inactive,draft"`
+	Status      handler.Set[string]   `json:"status" enum:"active,inactive,draft"`
 	Config      json.RawMessage       `json:"config" doc:"Replaces the stored one; an omitted connection.apiKey and masked headers stay while the URL names the same host. Ignored when it is native and the agent is connected"`
 	Metadata    json.RawMessage       `json:"metadata" doc:"Replaces the stored one"`
 }
 
 func (a *api) updateAgent(ctx context.Context, in *updateAgentInput) (*agentOut, error) {
 	return agentAnswer(a.Catalog.UpdateAgent(ctx, handler.Maker(ctx), in.Key, catalog.AgentInput{
-		Name: in.Name, Description: in.Description.Pointer(), Status: in.Status, Config: in.Config, Metadata: in.Metadata,
+		Name: in.Name.Pointer(), Description: in.Description.Pointer(), Status: in.Status.Pointer(), Config: in.Config, Metadata: in.Metadata,
 	}))
 }
 

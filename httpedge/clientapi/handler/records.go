@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 
 	"parley/actors/core/catalog"
 	"parley/actors/core/collection"
@@ -72,4 +73,33 @@ func (g Given[T]) Pointer() *T {
 		return nil
 	}
 	return &g.value
+}
+
+// Set is a field of a change that can be left out, and cannot be taken away: null is no value of it.
+type Set[T any] struct{ value *T }
+
+// UnmarshalJSON refuses null.
+func (s *Set[T]) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "null" {
+		return &json.UnmarshalTypeError{Value: "null", Type: reflect.TypeFor[T]()}
+	}
+	s.value = new(T)
+	return json.Unmarshal(raw, s.value)
+}
+
+// Described implements openapi.Described.
+func (s Set[T]) Described() (value any, nullable bool) {
+	var like T
+	return like, false
+}
+
+// Pointer is the value, nil when the field is absent.
+func (s Set[T]) Pointer() *T { return s.value }
+
+// Value is the value, the empty one when the field is absent.
+func (s Set[T]) Value() (value T) {
+	if s.value != nil {
+		value = *s.value
+	}
+	return value
 }

@@ -113,14 +113,14 @@ func (a *api) invited(user *directorypb.User, secret string, err error) (*invite
 }
 
 type updateInput struct {
-	ID       string `path:"id"`
-	Name     string `json:"name"`
-	Role     string `json:"role" enum:"user,project_admin,admin,owner" doc:"owner by an owner only"`
-	CanLogin *bool  `json:"canLogin"`
+	ID       string              `path:"id"`
+	Name     handler.Set[string] `json:"name"`
+	Role     handler.Set[string] `json:"role" enum:"user,project_admin,admin,owner" doc:"owner by an owner only"`
+	CanLogin handler.Set[bool]   `json:"canLogin"`
 }
 
 func (a *api) update(ctx context.Context, in *updateInput) (*userOut, error) {
-	return a.change(ctx, in.ID, identity.UserChange{Name: in.Name, Role: in.Role, CanLogin: in.CanLogin})
+	return a.change(ctx, in.ID, identity.UserChange{Name: in.Name.Value(), Role: in.Role.Value(), CanLogin: in.CanLogin.Pointer()})
 }
 
 type permissionsInput struct {

@@ -119,15 +119,15 @@ type providerInput struct {
 
 type updateProviderInput struct {
 	providerInput
-	Label       *string            `json:"label"`
-	Status      *string            `json:"status" enum:"active,disabled"`
-	Settings    json.RawMessage    `json:"settings" doc:"Replaces the stored ones; a masked header value stays"`
-	Credentials map[string]*string `json:"credentials" doc:"Those that are not named stay; null takes one away"`
+	Label       handler.Set[string] `json:"label"`
+	Status      handler.Set[string] `json:"status" enum:"active,disabled"`
+	Settings    json.RawMessage     `json:"settings" doc:"Replaces the stored ones; a masked header value stays"`
+	Credentials map[string]*string  `json:"credentials" doc:"Those that are not named stay; null takes one away"`
 }
 
 func (a *api) updateProvider(ctx context.Context, in *updateProviderInput) (*providerOut, error) {
 	return providerAnswer(a.Catalog.UpdateProvider(ctx, handler.Maker(ctx), in.Key, catalog.ProviderInput{
-		Label: in.Label, Status: in.Status, Settings: in.Settings, Credentials: in.Credentials,
+		Label: in.Label.Pointer(), Status: in.Status.Pointer(), Settings: in.Settings, Credentials: in.Credentials,
 	}))
 }
 

@@ -40,24 +40,24 @@ func (a *api) modelAnswer(model *directorypb.Model, err error) (*modelOut, error
 
 type updateModelInput struct {
 	modelInput
-	Name        *string               `json:"name"`
+	Name        handler.Set[string]   `json:"name"`
 	Description handler.Given[string] `json:"description"`
-	ProviderKey *string               `json:"providerKey"`
-	Category    *string               `json:"category" enum:"llm,embedding,rerank,stt,tts,ocr,moderation"`
-	ModelID     *string               `json:"modelId"`
+	ProviderKey handler.Set[string]   `json:"providerKey"`
+	Category    handler.Set[string]   `json:"category" enum:"llm,embedding,rerank,stt,tts,ocr,moderation"`
+	ModelID     handler.Set[string]   `json:"modelId"`
 	Settings    json.RawMessage       `json:"settings" doc:"Replaces the stored ones"`
 	Pricing     json.RawMessage       `json:"pricing" doc:"Replaces the stored one"`
 	Metadata    json.RawMessage       `json:"metadata" doc:"Replaces the stored one"`
-	Multimodal  *bool                 `json:"isMultimodal"`
-	ToolCalls   *bool                 `json:"supportsToolCalls"`
+	Multimodal  handler.Set[bool]     `json:"isMultimodal"`
+	ToolCalls   handler.Set[bool]     `json:"supportsToolCalls"`
 }
 
 // updateModel changes only the fields that the body names.
 func (a *api) updateModel(ctx context.Context, in *updateModelInput) (*modelOut, error) {
 	return a.modelAnswer(a.Catalog.UpdateModel(ctx, handler.Maker(ctx), in.ID, catalog.ModelInput{
-		Name: in.Name, Description: in.Description.Pointer(), ProviderKey: in.ProviderKey, Category: in.Category,
-		ModelID: in.ModelID, Settings: in.Settings, Pricing: in.Pricing, Metadata: in.Metadata, Multimodal: in.Multimodal,
-		ToolCalls: in.ToolCalls,
+		Name: in.Name.Pointer(), Description: in.Description.Pointer(), ProviderKey: in.ProviderKey.Pointer(), Category: in.Category.Pointer(),
+		ModelID: in.ModelID.Pointer(), Settings: in.Settings, Pricing: in.Pricing, Metadata: in.Metadata, Multimodal: in.Multimodal.Pointer(),
+		ToolCalls: in.ToolCalls.Pointer(),
 	}))
 }
 

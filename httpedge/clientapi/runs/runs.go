@@ -92,7 +92,8 @@ func atRest(run *runpb.State) bool {
 	return run.Over() || run.GetStatus() == runpb.Status_REQUIRES_ACTION && !run.GetCancelling()
 }
 
-// await waits for a run and returns it as it is then.
+// await waits for a run and returns it as it is then. A run that requires an action for its rules, but not as it is read, is
+// about to hear that somebody has acted: it is waited for on.
 func (a *api) await(ctx context.Context, id string, timeout time.Duration) (*runpb.Reply, error) {
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -102,7 +103,9 @@ func (a *api) await(ctx context.Context, id string, timeout time.Duration) (*run
 		reply, err := entity.Ask[*runpb.Reply](waiting, a.Entities, command.GetRunId(), command)
 		switch {
 		case err == nil && reply.GetRun() != nil && atRest(reply.GetRun()):
-			return a.Run(ctx, id) // with its result
+			if reply, err = a.Run(ctx, id); err != nil || atRest(reply.GetRun()) { // with its result
+				return reply, err
+			}
 		case err != nil && waiting.Err() == nil && !turns.Gone(err) && !errors.Is(err, context.DeadlineExceeded):
 			return nil, handler.RunFailure(err)
 		}
