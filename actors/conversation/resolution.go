@@ -113,7 +113,7 @@ func (r *request) approvedArgs(action *conversationpb.PendingAction, given []byt
 	if len(args) == 0 || args[0] != '{' || !utf8.Valid(given) {
 		return nil, fail(failure.ValuesNotAnObject).In("approvedArgs")
 	}
-	if err := schema.Validate(action.GetSchema(), args); err != nil {
+	if err := schema.ValidateBriefly(action.GetSchema(), args); err != nil {
 		return nil, fail(failure.ArgsAgainstSchema).In("approvedArgs").Param("problem", err)
 	}
 	return args, nil
