@@ -2,6 +2,7 @@ package tool
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -81,6 +82,11 @@ type Checks struct{}
 func (Checks) Tools(specs []*agentpb.Tool) error {
 	_, err := WithCallers(nil, specs)
 	return err
+}
+
+// Args reports what of a call's arguments does not fit the schema of its tool. The error is the context's when that ends.
+func (Checks) Args(ctx context.Context, definition, args []byte) error {
+	return schema.Validate(ctx, definition, args)
 }
 
 // Format reports whether the schema of an output format is too complex for anyone to check. What else may be wrong with it the

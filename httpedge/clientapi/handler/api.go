@@ -62,6 +62,8 @@ type Schemas interface {
 	Tools(tools []*agentpb.Tool) error
 	// Format checks the schema of an output format.
 	Format(schema []byte) error
+	// Args checks the arguments of a call, see turns.CheckArgs.
+	Args(ctx context.Context, schema, args []byte) error
 }
 
 // API is what all handlers of the Client API use. A resource embeds it.
