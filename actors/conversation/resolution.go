@@ -77,7 +77,7 @@ func (r *request) decideApproval(
 		}
 		return closedWith(action, resolution{Type: conversationpb.KindApproval, Decision: "deny", Comment: given.GetComment()}, "", tell), nil
 	}
-	args, f := r.approvedArgs(action, given.GetApprovedArgs())
+	args, f := r.approvedArgs(action, given)
 	remember := given.GetRemember() && !action.GetUnknownOutcome() // that it may run again says nothing of other calls
 	if f == nil && remember {
 		f = r.roomToRemember(action.GetToolName())
@@ -96,7 +96,8 @@ func (r *request) decideApproval(
 
 // approvedArgs checks the arguments that a person put in the place of the model's. A call that may have run already
 // keeps its own: with others it would be another call under the same idempotency key.
-func (r *request) approvedArgs(action *conversationpb.PendingAction, given []byte) ([]byte, *machine.Failure) {
+func (r *request) approvedArgs(action *conversationpb.PendingAction, approval *conversationpb.ToolApproval) ([]byte, *machine.Failure) {
+	given := approval.GetApprovedArgs()
 	if len(given) == 0 {
 		return nil, nil
 	}
@@ -113,10 +114,22 @@ func (r *request) approvedArgs(action *conversationpb.PendingAction, given []byt
 	if len(args) == 0 || args[0] != '{' || !utf8.Valid(given) {
 		return nil, fail(failure.ValuesNotAnObject).In("approvedArgs")
 	}
-	if err := schema.Validate(action.GetSchema(), args); err != nil {
-		return nil, fail(failure.ArgsAgainstSchema).In("approvedArgs").Param("problem", err)
+	if problem := misfit(action, args, approval.GetVerdict()); problem != "" {
+		return nil, fail(failure.ArgsAgainstSchema).In("approvedArgs").Param("problem", problem)
 	}
 	return args, nil
+}
+
+// misfit is what the sender found wrong with the arguments. The release before sends them unchecked: what is small is checked here, in
+// some milliseconds, the rest is too complex. With its commands this goes, and what has no verdict is refused.
+func misfit(action *conversationpb.PendingAction, args []byte, verdict *conversationpb.ArgsVerdict) string {
+	if verdict != nil {
+		return verdict.GetProblem()
+	}
+	if err := schema.ValidateBriefly(action.GetSchema(), args); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 func (r *request) decideAnswers(

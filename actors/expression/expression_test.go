@@ -320,3 +320,12 @@ func BenchmarkCondition(b *testing.B) {
 		}
 	}
 }
+
+// TestPatternsCountTogether: hundreds of patterns in one expression expand together.
+func TestPatternsCountTogether(t *testing.T) {
+	one := `args.a matches "a{100}"`
+	_, err := expression.Approval(strings.TrimSuffix(strings.Repeat(one+" or ", 90), " or "))
+	require.NoError(t, err)
+	_, err = expression.Approval(strings.TrimSuffix(strings.Repeat(one+" or ", 120), " or "))
+	require.ErrorContains(t, err, "too large together")
+}

@@ -10,6 +10,8 @@ import (
 	"github.com/expr-lang/expr/builtin"
 	"github.com/expr-lang/expr/conf"
 	"github.com/expr-lang/expr/vm/runtime"
+
+	"parley/actors/core/pattern"
 )
 
 // function is a function of the language.
@@ -97,11 +99,12 @@ type guard struct {
 	charges  map[string]charge
 	closures map[string]int
 	methods  []string
-	patterns map[string]*pattern
+	patterns map[string]*pattern.Pattern
+	allowed  pattern.Allowance // what the patterns of the expression may cost together
 }
 
 func newGuard() *guard {
-	return &guard{charges: charges(), closures: closures(), methods: methods(), patterns: map[string]*pattern{}}
+	return &guard{charges: charges(), closures: closures(), methods: methods(), patterns: map[string]*pattern.Pattern{}}
 }
 
 // admit refuses expressions that cannot be bounded, before anything else traverses the tree.
@@ -158,7 +161,7 @@ func (g *guard) admitPattern(n *ast.BinaryNode) error {
 	if !isText {
 		return errors.New("the pattern of matches must be written out: it cannot be computed")
 	}
-	compiled, err := compilePattern(text.Value)
+	compiled, err := pattern.Compile(text.Value, maxPattern, &g.allowed)
 	g.patterns[text.Value] = compiled
 	return err
 }

@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"context"
 	"fmt"
 
 	"parley/actors/schema"
@@ -10,8 +11,8 @@ import (
 func ExampleValidate() {
 	order := []byte(`{"type":"object","required":["amount"],"properties":{"amount":{"type":"number","minimum":1}}}`)
 	fmt.Println(schema.Check(order))
-	fmt.Println(schema.Validate(order, []byte(`{"amount": 12.5}`)))
-	fmt.Println(schema.Validate(order, []byte(`{"amount": 0}`)) != nil)
+	fmt.Println(schema.Validate(context.Background(), order, []byte(`{"amount": 12.5}`)))
+	fmt.Println(schema.Validate(context.Background(), order, []byte(`{"amount": 0}`)) != nil)
 	// Output:
 	// <nil>
 	// <nil>

@@ -1,22 +1,23 @@
 // Package schema checks JSON values against JSON Schemas (draft 2020-12 unless the schema names an older one). It is
-// pure and bounded: references cannot leave the schema, sizes and depths are limited, and the evaluation of a schema
-// that would explode (references that double at each level) is aborted. It keeps no state between calls, so anything
-// may call it, including the rules.
+// pure and bounded: references cannot leave the schema, sizes, depths and patterns are limited, and a check of a value ends after a
+// number of steps, or with its context. It keeps no state between calls.
+//
+// A check takes up to some tenths of a second, so rules do not make one: who sends them a command does.
 package schema
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	// A complete implementation of the drafts: references, conditionals, unevaluated properties.
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"parley/actors/core/pattern"
 )
 
 // Limits of schemas and values.
@@ -24,8 +25,8 @@ const (
 	MaxSchemaBytes = 256 << 10
 	MaxValueBytes  = 1 << 20
 	MaxDepth       = 64 // of nested arrays and objects, in schema and value
-
-	maxSchemaValues = 10_000 // in the schema's text; the library's compiler takes quadratic time
+	// MaxBriefBytes bounds schema and value of ValidateBriefly.
+	MaxBriefBytes = 8 << 10
 )
 
 // ErrTooComplex is returned when checking the value would take too long, or the schema or the value is too large or
@@ -35,19 +36,42 @@ var ErrTooComplex = errors.New("too complex to check")
 // location is the schema's URL inside the library. Without a scheme the library would look up the working directory.
 const location = "parley:///schema"
 
+// Checker checks the schemas of one document: a request, an agent, the list of a server. What their patterns and their sizes cost
+// counts together. The zero value is ready. It is not safe for concurrent use.
+type Checker struct {
+	patterns pattern.Allowance
+	work     int // squares of the numbers of values
+}
+
 // Check reports whether the text is a usable schema. An empty text is.
-func Check(schema []byte) error {
+func (c *Checker) Check(schema []byte) error {
 	if len(schema) == 0 {
 		return nil
 	}
-	_, err := compile(schema)
+	_, err := c.compile(schema)
 	return err
 }
 
+// Check reports whether the text, a document of its own, is a usable schema. An empty text is.
+func Check(schema []byte) error { return new(Checker).Check(schema) }
+
 // Validate checks a value, one JSON text, against the schema. An empty schema accepts any JSON object. The error lists
-// what is wrong with locations, in at most about a thousand bytes, and may be shown to a model.
-func Validate(schema, value []byte) error {
-	decoded, nodes, err := decode(value, MaxValueBytes)
+// what is wrong with locations, in at most about a thousand bytes, and may be shown to a model; or it is the context's.
+func Validate(ctx context.Context, schema, value []byte) error {
+	return new(Checker).validate(ctx, schema, value, &budget{left: maxSteps})
+}
+
+// ValidateBriefly is Validate within some milliseconds: what is larger, or takes longer, is too complex.
+func ValidateBriefly(schema, value []byte) error {
+	if len(schema) > MaxBriefBytes || len(value) > MaxBriefBytes {
+		return ErrTooComplex
+	}
+	brief := Checker{patterns: pattern.NewAllowance(maxBriefPatterns)}
+	return brief.validate(context.Background(), schema, value, &budget{left: maxBriefSteps})
+}
+
+func (c *Checker) validate(ctx context.Context, schema, value []byte, within *budget) error {
+	decoded, held, err := decode(value, MaxValueBytes, false)
 	if err != nil {
 		return fmt.Errorf("value: %w", err)
 	}
@@ -57,38 +81,45 @@ func Validate(schema, value []byte) error {
 		}
 		return nil
 	}
-	compiled, err := compile(schema)
+	compiled, err := c.compile(schema)
 	if err != nil {
 		return err
 	}
-	bound := limit(compiled, nodes)
-	if bound.left <= 0 {
-		return ErrTooComplex
-	}
-	err = compiled.Validate(decoded)
-	if bound.left <= 0 {
-		return ErrTooComplex
-	}
+	err = within.within(ctx, compiled, decoded, held)
 	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		return errors.New(describe(invalid))
 	}
 	return err
 }
 
-func compile(schema []byte) (*jsonschema.Schema, error) {
-	decoded, nodes, err := decode(schema, MaxSchemaBytes)
+// compiled is a schema for one check.
+type compiled struct {
+	schema   *jsonschema.Schema
+	patterns *engine
+}
+
+func (c *Checker) compile(schema []byte) (*compiled, error) {
+	decoded, held, err := decode(schema, MaxSchemaBytes, true)
+	if err == nil {
+		err = held.compilable()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	if nodes > maxSchemaValues || dynamic(decoded) {
-		return nil, fmt.Errorf("schema: %w", ErrTooComplex)
+	if c.work += held.values * held.values; c.work > maxWork {
+		return nil, fmt.Errorf("schema: %w: the document's schemas are too large together", ErrTooComplex)
 	}
+	patterns := &engine{allowed: &c.patterns, known: map[string]*metered{}}
 	compiler := jsonschema.NewCompiler() // has no loader: nothing outside the text is loaded
 	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.UseRegexpEngine(patterns.compile)
 	if err = compiler.AddResource(location, decoded); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	compiled, err := compiler.Compile(location)
+	made, err := compiler.Compile(location)
+	if patterns.refused != nil {
+		return nil, patterns.refusal(err)
+	}
 	if wrong, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		if invalid, ok := errors.AsType[*jsonschema.ValidationError](wrong.Err); ok {
 			return nil, fmt.Errorf("schema: %s", describe(invalid))
@@ -97,89 +128,25 @@ func compile(schema []byte) (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema: %s", shorten(err.Error()))
 	}
-	return compiled, nil
+	return &compiled{made, patterns}, nil
 }
 
-// dynamic reports whether a schema uses references that are resolved during validation: no tool needs them, and they
-// cannot be bounded.
-func dynamic(schema any) bool {
-	switch schema := schema.(type) {
-	case map[string]any:
-		for key, child := range schema {
-			if key == "$dynamicAnchor" || key == "$dynamicRef" || key == "$recursiveRef" || dynamic(child) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(schema, dynamic)
-	}
-	return false
-}
-
-// decode parses one JSON text and counts its values.
-func decode(text []byte, maxBytes int) (value any, nodes int, err error) {
+// decode parses one JSON text and looks at what it holds.
+func decode(text []byte, maxBytes int, ofSchema bool) (value any, held *survey, err error) {
 	if len(text) > maxBytes {
-		return nil, 0, fmt.Errorf("%w: more than %d bytes", ErrTooComplex, maxBytes)
+		return nil, nil, fmt.Errorf("%w: more than %d bytes", ErrTooComplex, maxBytes)
 	}
 	if !utf8.Valid(text) {
-		return nil, 0, errors.New("not valid UTF-8")
+		return nil, nil, errors.New("not valid UTF-8")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	if err = decoder.Decode(&value); err != nil {
-		return nil, 0, errors.New("not valid JSON")
+		return nil, nil, errors.New("not valid JSON")
 	}
 	if _, err = decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, 0, errors.New("not valid JSON: text after the value")
+		return nil, nil, errors.New("not valid JSON: text after the value")
 	}
-	nodes, err = measure(value, MaxDepth)
-	return value, nodes, err
-}
-
-// measure counts the values and refuses those that would overload the library.
-func measure(value any, depth int) (nodes int, err error) {
-	if depth == 0 {
-		return 0, fmt.Errorf("%w: nested deeper than %d", ErrTooComplex, MaxDepth)
-	}
-	nodes = 1
-	add := func(child any) bool {
-		var n int
-		n, err = measure(child, depth-1)
-		nodes += n
-		return err == nil
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		for _, child := range value {
-			if !add(child) {
-				return 0, err
-			}
-		}
-	case []any:
-		for _, child := range value {
-			if !add(child) {
-				return 0, err
-			}
-		}
-	case json.Number:
-		return 1, checkNumber(value.String())
-	}
-	return nodes, nil
-}
-
-// checkNumber refuses numbers whose exact form, which the library computes, is huge: 1e999999.
-func checkNumber(text string) error {
-	const maxDigits, maxExponent = 400, 400
-	mantissa, exponent := text, 0
-	if i := strings.IndexAny(text, "eE"); i >= 0 {
-		var err error
-		mantissa = text[:i]
-		if exponent, err = strconv.Atoi(text[i+1:]); err != nil {
-			exponent = maxExponent + 1
-		}
-	}
-	if len(mantissa) > maxDigits || exponent > maxExponent || exponent < -maxExponent {
-		return fmt.Errorf("%w: a number is too large", ErrTooComplex)
-	}
-	return nil
+	held = &survey{ofSchema: ofSchema}
+	return value, held, held.look(value, MaxDepth, 0)
 }

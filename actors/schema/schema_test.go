@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func TestScripts(t *testing.T) {
 				current = []byte(d.Input)
 				err = schema.Check(current)
 			case "value":
-				err = schema.Validate(current, []byte(d.Input))
+				err = schema.Validate(t.Context(), current, []byte(d.Input))
 			default:
 				d.Fatalf(t, "unknown command %s", d.Cmd)
 			}
@@ -75,7 +76,7 @@ func TestBounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			begun := time.Now()
-			err := schema.Validate([]byte(test.schema), []byte(test.value))
+			err := schema.Validate(t.Context(), []byte(test.schema), []byte(test.value))
 			require.Error(t, err)
 			if name != "very deep value" { // that is no JSON for the decoder
 				require.ErrorIs(t, err, schema.ErrTooComplex)
@@ -99,13 +100,13 @@ func TestNoWayOut(t *testing.T) {
 func TestMessagesAreBounded(t *testing.T) {
 	value := `"` + strings.Repeat("ş", 100_000) + `"`
 	for _, text := range []string{`{"const":1}`, `{"enum":["a"]}`, `{"maxLength":1}`, `{"pattern":"^x$"}`} {
-		err := schema.Validate([]byte(text), []byte(value))
+		err := schema.Validate(t.Context(), []byte(text), []byte(value))
 		require.Error(t, err)
 		require.Less(t, len(err.Error()), 2000)
 		require.NotContains(t, err.Error(), "\ufffd")
 	}
 	many := `{"` + strings.Repeat("k", 5000) + `":1,"a":1,"b":1,"c":1,"d":1,"e":1,"f":1}`
-	err := schema.Validate([]byte(`{"additionalProperties":{"type":"string"}}`), []byte(many))
+	err := schema.Validate(t.Context(), []byte(`{"additionalProperties":{"type":"string"}}`), []byte(many))
 	require.Error(t, err)
 	require.Less(t, len(err.Error()), 2000)
 }
@@ -118,7 +119,7 @@ func TestTogether(t *testing.T) {
 	}
 	done := make(chan error)
 	for range 8 {
-		go func() { done <- schema.Validate(text, []byte(`{"type":"object"}`)) }()
+		go func() { done <- schema.Validate(t.Context(), text, []byte(`{"type":"object"}`)) }()
 	}
 	for range 8 {
 		require.NoError(t, <-done)
@@ -158,7 +159,7 @@ func TestAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, document := value(4).Draw(t, "schema"), value(3).Draw(t, "document")
 		checked := schema.Check([]byte(text))
-		err := schema.Validate([]byte(text), []byte(document))
+		err := schema.Validate(context.Background(), []byte(text), []byte(document))
 		if checked != nil {
 			require.Error(t, err, "an unusable schema refuses every value")
 		}
@@ -170,7 +171,7 @@ func BenchmarkValidate(b *testing.B) {
 	value := []byte(`{"city":"Ankara","days":3}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := schema.Validate(text, value); err != nil {
+		if err := schema.Validate(b.Context(), text, value); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -160,6 +160,9 @@ func (l *modelLoop) complete(ctx context.Context, open []*conversationpb.OpenCal
 		return &ending{err: err}
 	}
 	todo := l.runnable(ctx, open)
+	if len(todo) > 0 && ctx.Err() != nil {
+		return &ending{err: context.Cause(ctx)} // arguments that were checked after that are in doubt
+	}
 	if len(todo) > 0 {
 		if end := l.runAll(ctx, todo); end != nil {
 			return end

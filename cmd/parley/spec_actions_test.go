@@ -159,6 +159,12 @@ func TestSpecApproval(t *testing.T) {
 		require.JSONEq(t, `{"disk":"sdb-4"}`, shop.uses("wipe", "sdb-4")[0].body)
 		require.NoError(t, exactly(object1{"disk": "sdb-4"})(result.at("response", "metadata", "toolCallDetails").list()[0].at("args").v))
 	})
+	t.Run("long_approved_args", func(t *testing.T) { // more than the rules would check themselves
+		w := p.pause(t, calls(wipe("sda-40")))
+		long := strings.Repeat("sdb", 4000)
+		w.resolve(t, 0, object1{"type": "tool_approval", "decision": "allow", "approvedArgs": object1{"disk": long}}).fits(200, resumedTurn(nil))
+		require.Len(t, shop.uses("wipe", long), 1)
+	})
 	t.Run("by_expression", func(t *testing.T) {
 		pay := func(amount any) tree {
 			return p.say(t, p.newConversation(t, "worker", "actions"), script(calls(use("pay", object1{"amount": amount, "to": "by-expression"}))))

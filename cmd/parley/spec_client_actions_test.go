@@ -62,6 +62,32 @@ func TestClientSessionActions(t *testing.T) {
 		}
 		require.NoError(t, exactly(object1{"type": "tool_approval", "decision": "allow", "approved_args": object1{"disk": "cl-3"}})(told.v), "in snake_case")
 	})
+	t.Run("checked_arguments", func(t *testing.T) {
+		id, actions := pause(t, calls(wipe("cl-30")))
+		approved := func(args any) answer {
+			return resolve(t, id, actions[0], object1{"type": "tool_approval", "decision": "allow", "approved_args": args})
+		}
+		long := strings.Repeat("cl", 6000) // more than the rules would check themselves
+		approved(object1{"disk": long}).fits(200, whole)
+		require.Len(t, n.shop.uses("wipe", long), 1)
+	})
+	t.Run("patterns_that_expand", func(t *testing.T) {
+		bomb := object1{"type": "object", "properties": object1{"a": object1{"type": "string", "pattern": "a{1000}b{1000}c{1000}d{1000}"}}}
+		for name, extra := range map[string]object1{
+			"tools": {"tools": []any{object1{"type": "function", "name": "look", "parameters": bomb}}},
+			"text":  {"text": object1{"format": object1{"type": "json_schema", "name": "look", "schema": bomb}}},
+		} {
+			extra["model"], extra["input"] = n.agents["worker"], "hi"
+			refused := n.post(t, "/responses", extra)
+			require.Equal(t, 400, refused.status, "%s", refused.text)
+			require.Contains(t, refused.text, "/properties/a/pattern", name)
+		}
+		refused := n.post(t, "/agents", object1{"name": "Bomb", "config": object1{"modelKey": "stand-in", "tools": []any{
+			object1{"name": "t", "url": n.shop.server.URL + "/tools/wipe", "inputSchema": bomb},
+		}}})
+		require.Equal(t, 400, refused.status, "%s", refused.text)
+		require.Contains(t, refused.text, "/properties/a/pattern")
+	})
 	t.Run("denial", func(t *testing.T) {
 		id, actions := pause(t, calls(wipe("cl-4")))
 		require.Contains(t, resolve(t, id, actions[0], object1{"type": "tool_approval", "decision": "deny", "comment": "not mine"}).fits(200, whole).said(), "not mine")

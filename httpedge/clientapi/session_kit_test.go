@@ -33,6 +33,7 @@ import (
 	"parley/actors/core/collection/collectiontest"
 	"parley/actors/core/failure"
 	"parley/actors/machine"
+	"parley/actors/turn/tool"
 	"parley/httpedge"
 	"parley/httpedge/clientapi"
 	"parley/httpedge/convapi"
@@ -154,7 +155,7 @@ func serveSessionsWith(t *testing.T, config clientapi.Config) *sessionKit {
 		Runtime: k.host, Entities: k.host.entities(), Agents: sessionAgents(),
 		Catalog: catalogIn(k.records, k.sealer, catalog.Env{}),
 		Sealer:  k.sealer, Files: files, IDs: ids, Hub: hub, Authorizer: k.hooks,
-		CheckCallback: endpointtest.CheckCallback,
+		CheckCallback: endpointtest.CheckCallback, Schemas: tool.Checks{},
 	})
 	require.NoError(t, server.Mount(config.BasePath, api.Surface()))
 	require.NoError(t, server.Start())

@@ -8,6 +8,7 @@ import (
 	"parley/httpedge/convapi/body"
 	"parley/httpedge/convapi/frames"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -41,6 +42,9 @@ func (a *API) resolveAction(ctx context.Context, in *resolveActionIn, stream end
 	resolve := in.Resolution.resolve
 	resolve.ActionId = in.ActionID
 	if err := a.mayResolve(ctx, state, action, resolve); err != nil {
+		return nil, err
+	}
+	if err := turns.Judge(ctx, a.checkArgs, state.GetPending(), resolve); err != nil {
 		return nil, err
 	}
 	resolve.Agent, resolve.Wait = a.agentOf(state), !in.Stream

@@ -51,7 +51,9 @@ func TestPendingActionsInReads(t *testing.T) {
 
 func TestResolveForms(t *testing.T) {
 	k := serve(t)
-	k.store.Put(waitingTalk(approval("act_1")))
+	action := approval("act_1")
+	action.Schema = []byte(`{"properties":{"to":{"enum":["bob"]}}}`)
+	k.store.Put(waitingTalk(action))
 	k.reply(turnReply(turn(conversationpb.StopReason_END_TURN)))
 	resolve := func(resolution string) *conversationpb.Resolve {
 		r := k.do("POST", "/conversations/"+conv1+"/actions/act_1", `{"resolution":`+resolution+`}`)
@@ -70,6 +72,10 @@ func TestResolveForms(t *testing.T) {
 	require.True(t, allow.GetApproval().GetAllow())
 	require.True(t, allow.GetApproval().GetRemember())
 	require.Len(t, allow.GetApproval().GetApprovedArgs(), len(`{"to":"eve"}`), "on one line")
+	require.Equal(t, "'/to': value must be 'bob'", allow.GetApproval().GetVerdict().GetProblem(), "the rules refuse it")
+	bob := resolve(`{"type":"tool_approval","decision":"allow","approvedArgs":{"to":"bob"}}`)
+	require.NotNil(t, bob.GetApproval().GetVerdict())
+	require.Empty(t, bob.GetApproval().GetVerdict().GetProblem())
 	deny := resolve(`{"type":"tool_approval","decision":"deny","approvedArgs":null}`)
 	require.False(t, deny.GetApproval().GetAllow())
 	require.Empty(t, deny.GetApproval().GetApprovedArgs())

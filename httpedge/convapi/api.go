@@ -31,6 +31,8 @@ type Parts struct {
 	Authorizer endpoint.Authorizer
 	// CheckCallback returns an error for the caller when callbacks may not go to a URL. nil = any URL is allowed.
 	CheckCallback func(ctx context.Context, url string) error
+	// CheckArgs checks the arguments that a person sets for a tool call. nil = the conversation's rules do, if they are small.
+	CheckArgs turns.CheckArgs
 	// CanQueue says whether every node of the cluster knows of queued messages. nil = they do.
 	CanQueue func() bool
 }
@@ -52,6 +54,7 @@ type API struct {
 	filer         filing.Filer
 	pdf           export.Printer
 	canQueue      func() bool
+	checkArgs     turns.CheckArgs
 }
 
 // New returns the API. The configuration must be valid.
@@ -62,7 +65,7 @@ func New(config Config, parts Parts) *API {
 		asker:  asker, agents: parts.Agents, ids: parts.IDs, hub: parts.Hub,
 		authorizer: parts.Authorizer, checkCallback: parts.CheckCallback, entities: parts.Entities,
 		files: parts.Files, filer: filing.Filer{Asker: asker, Files: parts.Files, IDs: parts.IDs, MaxBytes: config.FileBytes}, pdf: parts.PDF,
-		canQueue: parts.CanQueue,
+		canQueue: parts.CanQueue, checkArgs: parts.CheckArgs,
 	}
 }
 

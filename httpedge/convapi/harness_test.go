@@ -22,6 +22,7 @@ import (
 	"parley/actors/core/failure"
 	"parley/actors/core/follow"
 	"parley/actors/machine"
+	"parley/actors/schema"
 	"parley/httpedge"
 	"parley/httpedge/convapi"
 	"parley/httpedge/endpoint"
@@ -141,7 +142,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 	api := convapi.New(k.config, convapi.Parts{
 		Runtime: k.runtime, Agents: k.agents, IDs: &endpointtest.IDs{}, Hub: hub,
 		Files: k.files, PDF: k.pdf, Authorizer: k.authorizer,
-		CheckCallback: endpointtest.CheckCallback, Entities: k.entities,
+		CheckCallback: endpointtest.CheckCallback, Entities: k.entities, CheckArgs: schema.Validate,
 	})
 	require.NoError(t, server.Mount(api.BasePath(), api.Surface()))
 	require.NoError(t, server.Start())

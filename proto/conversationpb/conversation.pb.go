@@ -6428,6 +6428,7 @@ type ToolApproval struct {
 	Remember      bool                   `protobuf:"varint,2,opt,name=remember,proto3" json:"remember,omitempty"`
 	ApprovedArgs  []byte                 `protobuf:"bytes,3,opt,name=approved_args,json=approvedArgs,proto3" json:"approved_args,omitempty"` // JSON object; empty = as asked
 	Comment       string                 `protobuf:"bytes,4,opt,name=comment,proto3" json:"comment,omitempty"`
+	Verdict       *ArgsVerdict           `protobuf:"bytes,5,opt,name=verdict,proto3" json:"verdict,omitempty"` // on approved_args; absent = they were not checked, as by the release before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6490,6 +6491,59 @@ func (x *ToolApproval) GetComment() string {
 	return ""
 }
 
+func (x *ToolApproval) GetVerdict() *ArgsVerdict {
+	if x != nil {
+		return x.Verdict
+	}
+	return nil
+}
+
+// ArgsVerdict is what the sender found when it checked arguments against the schema of their pending action: the rules do not, since it
+// may take long.
+type ArgsVerdict struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Problem       string                 `protobuf:"bytes,1,opt,name=problem,proto3" json:"problem,omitempty"` // in words; empty = they fit
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArgsVerdict) Reset() {
+	*x = ArgsVerdict{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArgsVerdict) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArgsVerdict) ProtoMessage() {}
+
+func (x *ArgsVerdict) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArgsVerdict.ProtoReflect.Descriptor instead.
+func (*ArgsVerdict) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *ArgsVerdict) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 type UserAnswers struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Answers       []byte                 `protobuf:"bytes,1,opt,name=answers,proto3" json:"answers,omitempty"`      // JSON object: question to answer
@@ -6500,7 +6554,7 @@ type UserAnswers struct {
 
 func (x *UserAnswers) Reset() {
 	*x = UserAnswers{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[62]
+	mi := &file_conversationpb_conversation_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6512,7 +6566,7 @@ func (x *UserAnswers) String() string {
 func (*UserAnswers) ProtoMessage() {}
 
 func (x *UserAnswers) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[62]
+	mi := &file_conversationpb_conversation_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6525,7 +6579,7 @@ func (x *UserAnswers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserAnswers.ProtoReflect.Descriptor instead.
 func (*UserAnswers) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{62}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *UserAnswers) GetAnswers() []byte {
@@ -6552,7 +6606,7 @@ type ClientResult struct {
 
 func (x *ClientResult) Reset() {
 	*x = ClientResult{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[63]
+	mi := &file_conversationpb_conversation_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6564,7 +6618,7 @@ func (x *ClientResult) String() string {
 func (*ClientResult) ProtoMessage() {}
 
 func (x *ClientResult) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[63]
+	mi := &file_conversationpb_conversation_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6577,7 +6631,7 @@ func (x *ClientResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientResult.ProtoReflect.Descriptor instead.
 func (*ClientResult) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{63}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ClientResult) GetOutput() []byte {
@@ -6609,7 +6663,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[64]
+	mi := &file_conversationpb_conversation_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6621,7 +6675,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[64]
+	mi := &file_conversationpb_conversation_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6634,7 +6688,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{64}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Answer) GetOutputs() []*ToolCall {
@@ -6682,7 +6736,7 @@ type Continue struct {
 
 func (x *Continue) Reset() {
 	*x = Continue{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[65]
+	mi := &file_conversationpb_conversation_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6694,7 +6748,7 @@ func (x *Continue) String() string {
 func (*Continue) ProtoMessage() {}
 
 func (x *Continue) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[65]
+	mi := &file_conversationpb_conversation_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6707,7 +6761,7 @@ func (x *Continue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Continue.ProtoReflect.Descriptor instead.
 func (*Continue) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{65}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Continue) GetAgent() *agentpb.Agent {
@@ -6735,7 +6789,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[66]
+	mi := &file_conversationpb_conversation_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6747,7 +6801,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[66]
+	mi := &file_conversationpb_conversation_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6760,7 +6814,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{66}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Target) GetMessage() *Message {
@@ -6790,7 +6844,7 @@ type Regenerate struct {
 
 func (x *Regenerate) Reset() {
 	*x = Regenerate{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[67]
+	mi := &file_conversationpb_conversation_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6802,7 +6856,7 @@ func (x *Regenerate) String() string {
 func (*Regenerate) ProtoMessage() {}
 
 func (x *Regenerate) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[67]
+	mi := &file_conversationpb_conversation_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6815,7 +6869,7 @@ func (x *Regenerate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Regenerate.ProtoReflect.Descriptor instead.
 func (*Regenerate) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{67}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Regenerate) GetTarget() *Target {
@@ -6868,7 +6922,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[68]
+	mi := &file_conversationpb_conversation_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6880,7 +6934,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[68]
+	mi := &file_conversationpb_conversation_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6893,7 +6947,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{68}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Edit) GetTarget() *Target {
@@ -6958,7 +7012,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[69]
+	mi := &file_conversationpb_conversation_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6970,7 +7024,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[69]
+	mi := &file_conversationpb_conversation_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6983,7 +7037,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{69}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Rate) GetTarget() *Target {
@@ -7030,7 +7084,7 @@ type Forget struct {
 
 func (x *Forget) Reset() {
 	*x = Forget{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[70]
+	mi := &file_conversationpb_conversation_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7042,7 +7096,7 @@ func (x *Forget) String() string {
 func (*Forget) ProtoMessage() {}
 
 func (x *Forget) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[70]
+	mi := &file_conversationpb_conversation_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7055,7 +7109,7 @@ func (x *Forget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forget.ProtoReflect.Descriptor instead.
 func (*Forget) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{70}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Forget) GetTool() string {
@@ -7076,7 +7130,7 @@ type AddFile struct {
 
 func (x *AddFile) Reset() {
 	*x = AddFile{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[71]
+	mi := &file_conversationpb_conversation_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7088,7 +7142,7 @@ func (x *AddFile) String() string {
 func (*AddFile) ProtoMessage() {}
 
 func (x *AddFile) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[71]
+	mi := &file_conversationpb_conversation_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7101,7 +7155,7 @@ func (x *AddFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddFile.ProtoReflect.Descriptor instead.
 func (*AddFile) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{71}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *AddFile) GetFile() *File {
@@ -7127,7 +7181,7 @@ type RemoveFile struct {
 
 func (x *RemoveFile) Reset() {
 	*x = RemoveFile{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[72]
+	mi := &file_conversationpb_conversation_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7139,7 +7193,7 @@ func (x *RemoveFile) String() string {
 func (*RemoveFile) ProtoMessage() {}
 
 func (x *RemoveFile) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[72]
+	mi := &file_conversationpb_conversation_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7152,7 +7206,7 @@ func (x *RemoveFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveFile.ProtoReflect.Descriptor instead.
 func (*RemoveFile) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{72}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *RemoveFile) GetFileId() string {
@@ -7173,7 +7227,7 @@ type SetTitle struct {
 
 func (x *SetTitle) Reset() {
 	*x = SetTitle{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[73]
+	mi := &file_conversationpb_conversation_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7185,7 +7239,7 @@ func (x *SetTitle) String() string {
 func (*SetTitle) ProtoMessage() {}
 
 func (x *SetTitle) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[73]
+	mi := &file_conversationpb_conversation_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7198,7 +7252,7 @@ func (x *SetTitle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTitle.ProtoReflect.Descriptor instead.
 func (*SetTitle) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{73}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *SetTitle) GetRunId() string {
@@ -7230,7 +7284,7 @@ type Due struct {
 
 func (x *Due) Reset() {
 	*x = Due{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[74]
+	mi := &file_conversationpb_conversation_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7242,7 +7296,7 @@ func (x *Due) String() string {
 func (*Due) ProtoMessage() {}
 
 func (x *Due) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[74]
+	mi := &file_conversationpb_conversation_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7255,7 +7309,7 @@ func (x *Due) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Due.ProtoReflect.Descriptor instead.
 func (*Due) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{74}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{75}
 }
 
 // Hold keeps the conversation for a background run, or lets it go. To hold is refused as a message would be: busy, a person
@@ -7272,7 +7326,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[75]
+	mi := &file_conversationpb_conversation_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7284,7 +7338,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[75]
+	mi := &file_conversationpb_conversation_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7297,7 +7351,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{75}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Hold) GetRunId() string {
@@ -7344,7 +7398,7 @@ type Create struct {
 
 func (x *Create) Reset() {
 	*x = Create{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[76]
+	mi := &file_conversationpb_conversation_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7356,7 +7410,7 @@ func (x *Create) String() string {
 func (*Create) ProtoMessage() {}
 
 func (x *Create) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[76]
+	mi := &file_conversationpb_conversation_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7369,7 +7423,7 @@ func (x *Create) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Create.ProtoReflect.Descriptor instead.
 func (*Create) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{76}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Create) GetAgent() *agentpb.Agent {
@@ -7447,7 +7501,7 @@ type Send struct {
 
 func (x *Send) Reset() {
 	*x = Send{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[77]
+	mi := &file_conversationpb_conversation_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7459,7 +7513,7 @@ func (x *Send) String() string {
 func (*Send) ProtoMessage() {}
 
 func (x *Send) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[77]
+	mi := &file_conversationpb_conversation_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7472,7 +7526,7 @@ func (x *Send) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Send.ProtoReflect.Descriptor instead.
 func (*Send) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{77}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Send) GetAgent() *agentpb.Agent {
@@ -7563,7 +7617,7 @@ type SetPush struct {
 
 func (x *SetPush) Reset() {
 	*x = SetPush{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[78]
+	mi := &file_conversationpb_conversation_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7575,7 +7629,7 @@ func (x *SetPush) String() string {
 func (*SetPush) ProtoMessage() {}
 
 func (x *SetPush) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[78]
+	mi := &file_conversationpb_conversation_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7588,7 +7642,7 @@ func (x *SetPush) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPush.ProtoReflect.Descriptor instead.
 func (*SetPush) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{78}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *SetPush) GetRunId() string {
@@ -7616,7 +7670,7 @@ type RemovePush struct {
 
 func (x *RemovePush) Reset() {
 	*x = RemovePush{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[79]
+	mi := &file_conversationpb_conversation_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7628,7 +7682,7 @@ func (x *RemovePush) String() string {
 func (*RemovePush) ProtoMessage() {}
 
 func (x *RemovePush) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[79]
+	mi := &file_conversationpb_conversation_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7641,7 +7695,7 @@ func (x *RemovePush) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePush.ProtoReflect.Descriptor instead.
 func (*RemovePush) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{79}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *RemovePush) GetNumber() uint64 {
@@ -7670,7 +7724,7 @@ type Pushed struct {
 
 func (x *Pushed) Reset() {
 	*x = Pushed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[80]
+	mi := &file_conversationpb_conversation_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7682,7 +7736,7 @@ func (x *Pushed) String() string {
 func (*Pushed) ProtoMessage() {}
 
 func (x *Pushed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[80]
+	mi := &file_conversationpb_conversation_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7695,7 +7749,7 @@ func (x *Pushed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pushed.ProtoReflect.Descriptor instead.
 func (*Pushed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{80}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Pushed) GetRunId() string {
@@ -7729,7 +7783,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[81]
+	mi := &file_conversationpb_conversation_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7741,7 +7795,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[81]
+	mi := &file_conversationpb_conversation_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7754,7 +7808,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{81}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Cancel) GetSettleWaitMs() int64 {
@@ -7783,7 +7837,7 @@ type CancelTimeout struct {
 
 func (x *CancelTimeout) Reset() {
 	*x = CancelTimeout{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[82]
+	mi := &file_conversationpb_conversation_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7795,7 +7849,7 @@ func (x *CancelTimeout) String() string {
 func (*CancelTimeout) ProtoMessage() {}
 
 func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[82]
+	mi := &file_conversationpb_conversation_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7808,7 +7862,7 @@ func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTimeout.ProtoReflect.Descriptor instead.
 func (*CancelTimeout) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{82}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *CancelTimeout) GetRunId() string {
@@ -7849,7 +7903,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[83]
+	mi := &file_conversationpb_conversation_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7861,7 +7915,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[83]
+	mi := &file_conversationpb_conversation_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7874,7 +7928,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{83}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Update) GetAgent() *agentpb.Agent {
@@ -7900,7 +7954,7 @@ type Delete struct {
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[84]
+	mi := &file_conversationpb_conversation_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7912,7 +7966,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[84]
+	mi := &file_conversationpb_conversation_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7925,7 +7979,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{84}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Delete) GetOnlyIdle() bool {
@@ -7955,7 +8009,7 @@ type Finish struct {
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[85]
+	mi := &file_conversationpb_conversation_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7967,7 +8021,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[85]
+	mi := &file_conversationpb_conversation_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7980,7 +8034,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{85}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Finish) GetRunId() string {
@@ -8068,7 +8122,7 @@ type Recover struct {
 
 func (x *Recover) Reset() {
 	*x = Recover{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[86]
+	mi := &file_conversationpb_conversation_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8080,7 +8134,7 @@ func (x *Recover) String() string {
 func (*Recover) ProtoMessage() {}
 
 func (x *Recover) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[86]
+	mi := &file_conversationpb_conversation_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8093,7 +8147,7 @@ func (x *Recover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recover.ProtoReflect.Descriptor instead.
 func (*Recover) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{86}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{87}
 }
 
 type AwaitRun struct {
@@ -8105,7 +8159,7 @@ type AwaitRun struct {
 
 func (x *AwaitRun) Reset() {
 	*x = AwaitRun{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[87]
+	mi := &file_conversationpb_conversation_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8117,7 +8171,7 @@ func (x *AwaitRun) String() string {
 func (*AwaitRun) ProtoMessage() {}
 
 func (x *AwaitRun) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[87]
+	mi := &file_conversationpb_conversation_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8130,7 +8184,7 @@ func (x *AwaitRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRun.ProtoReflect.Descriptor instead.
 func (*AwaitRun) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{87}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *AwaitRun) GetRunId() string {
@@ -8161,7 +8215,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[88]
+	mi := &file_conversationpb_conversation_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8173,7 +8227,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[88]
+	mi := &file_conversationpb_conversation_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8186,7 +8240,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{88}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Reply) GetBody() isReply_Body {
@@ -8365,7 +8419,7 @@ type Progressed struct {
 
 func (x *Progressed) Reset() {
 	*x = Progressed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[89]
+	mi := &file_conversationpb_conversation_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8377,7 +8431,7 @@ func (x *Progressed) String() string {
 func (*Progressed) ProtoMessage() {}
 
 func (x *Progressed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[89]
+	mi := &file_conversationpb_conversation_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8390,7 +8444,7 @@ func (x *Progressed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progressed.ProtoReflect.Descriptor instead.
 func (*Progressed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{89}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Progressed) GetSteps() uint32 {
@@ -8452,7 +8506,7 @@ type Rated struct {
 
 func (x *Rated) Reset() {
 	*x = Rated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[90]
+	mi := &file_conversationpb_conversation_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8464,7 +8518,7 @@ func (x *Rated) String() string {
 func (*Rated) ProtoMessage() {}
 
 func (x *Rated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[90]
+	mi := &file_conversationpb_conversation_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8477,7 +8531,7 @@ func (x *Rated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rated.ProtoReflect.Descriptor instead.
 func (*Rated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{90}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Rated) GetMessageId() string {
@@ -8503,7 +8557,7 @@ type Tools struct {
 
 func (x *Tools) Reset() {
 	*x = Tools{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[91]
+	mi := &file_conversationpb_conversation_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8515,7 +8569,7 @@ func (x *Tools) String() string {
 func (*Tools) ProtoMessage() {}
 
 func (x *Tools) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[91]
+	mi := &file_conversationpb_conversation_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8528,7 +8582,7 @@ func (x *Tools) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tools.ProtoReflect.Descriptor instead.
 func (*Tools) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{91}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Tools) GetTools() []string {
@@ -8547,7 +8601,7 @@ type FileReply struct {
 
 func (x *FileReply) Reset() {
 	*x = FileReply{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[92]
+	mi := &file_conversationpb_conversation_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8559,7 +8613,7 @@ func (x *FileReply) String() string {
 func (*FileReply) ProtoMessage() {}
 
 func (x *FileReply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[92]
+	mi := &file_conversationpb_conversation_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8572,7 +8626,7 @@ func (x *FileReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileReply.ProtoReflect.Descriptor instead.
 func (*FileReply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{92}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *FileReply) GetFile() *File {
@@ -8595,7 +8649,7 @@ type Accepted struct {
 
 func (x *Accepted) Reset() {
 	*x = Accepted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[93]
+	mi := &file_conversationpb_conversation_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8607,7 +8661,7 @@ func (x *Accepted) String() string {
 func (*Accepted) ProtoMessage() {}
 
 func (x *Accepted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[93]
+	mi := &file_conversationpb_conversation_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8620,7 +8674,7 @@ func (x *Accepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accepted.ProtoReflect.Descriptor instead.
 func (*Accepted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{93}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *Accepted) GetRunId() string {
@@ -8677,7 +8731,7 @@ type TurnResult struct {
 
 func (x *TurnResult) Reset() {
 	*x = TurnResult{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[94]
+	mi := &file_conversationpb_conversation_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8689,7 +8743,7 @@ func (x *TurnResult) String() string {
 func (*TurnResult) ProtoMessage() {}
 
 func (x *TurnResult) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[94]
+	mi := &file_conversationpb_conversation_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8702,7 +8756,7 @@ func (x *TurnResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResult.ProtoReflect.Descriptor instead.
 func (*TurnResult) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{94}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *TurnResult) GetRunId() string {
@@ -8795,7 +8849,7 @@ type Cancelled struct {
 
 func (x *Cancelled) Reset() {
 	*x = Cancelled{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[95]
+	mi := &file_conversationpb_conversation_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8807,7 +8861,7 @@ func (x *Cancelled) String() string {
 func (*Cancelled) ProtoMessage() {}
 
 func (x *Cancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[95]
+	mi := &file_conversationpb_conversation_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8820,7 +8874,7 @@ func (x *Cancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancelled.ProtoReflect.Descriptor instead.
 func (*Cancelled) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{95}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Cancelled) GetCancelled() bool {
@@ -8866,7 +8920,7 @@ type Deleted struct {
 
 func (x *Deleted) Reset() {
 	*x = Deleted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[96]
+	mi := &file_conversationpb_conversation_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8878,7 +8932,7 @@ func (x *Deleted) String() string {
 func (*Deleted) ProtoMessage() {}
 
 func (x *Deleted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[96]
+	mi := &file_conversationpb_conversation_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8891,7 +8945,7 @@ func (x *Deleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deleted.ProtoReflect.Descriptor instead.
 func (*Deleted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{96}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{97}
 }
 
 type Refused struct {
@@ -8909,7 +8963,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[97]
+	mi := &file_conversationpb_conversation_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8921,7 +8975,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[97]
+	mi := &file_conversationpb_conversation_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8934,7 +8988,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{97}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Refused) GetCode() failurepb.Code {
@@ -8993,7 +9047,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[98]
+	mi := &file_conversationpb_conversation_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9005,7 +9059,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[98]
+	mi := &file_conversationpb_conversation_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9018,7 +9072,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{98}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *Snapshot) GetEpoch() uint64 {
@@ -9070,7 +9124,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[99]
+	mi := &file_conversationpb_conversation_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9082,7 +9136,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[99]
+	mi := &file_conversationpb_conversation_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9095,7 +9149,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{99}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -9156,7 +9210,7 @@ type ListRow struct {
 
 func (x *ListRow) Reset() {
 	*x = ListRow{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[100]
+	mi := &file_conversationpb_conversation_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9168,7 +9222,7 @@ func (x *ListRow) String() string {
 func (*ListRow) ProtoMessage() {}
 
 func (x *ListRow) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[100]
+	mi := &file_conversationpb_conversation_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9181,7 +9235,7 @@ func (x *ListRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRow.ProtoReflect.Descriptor instead.
 func (*ListRow) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{100}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ListRow) GetId() string {
@@ -9293,7 +9347,7 @@ type Listed struct {
 
 func (x *Listed) Reset() {
 	*x = Listed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[101]
+	mi := &file_conversationpb_conversation_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9305,7 +9359,7 @@ func (x *Listed) String() string {
 func (*Listed) ProtoMessage() {}
 
 func (x *Listed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[101]
+	mi := &file_conversationpb_conversation_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9318,7 +9372,7 @@ func (x *Listed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Listed.ProtoReflect.Descriptor instead.
 func (*Listed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{101}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *Listed) GetRows() []*ListRow {
@@ -9346,7 +9400,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[102]
+	mi := &file_conversationpb_conversation_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9358,7 +9412,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[102]
+	mi := &file_conversationpb_conversation_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9371,7 +9425,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{102}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *Delta) GetRunId() string {
@@ -9405,7 +9459,7 @@ type RunStarted struct {
 
 func (x *RunStarted) Reset() {
 	*x = RunStarted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[103]
+	mi := &file_conversationpb_conversation_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9417,7 +9471,7 @@ func (x *RunStarted) String() string {
 func (*RunStarted) ProtoMessage() {}
 
 func (x *RunStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[103]
+	mi := &file_conversationpb_conversation_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9430,7 +9484,7 @@ func (x *RunStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStarted.ProtoReflect.Descriptor instead.
 func (*RunStarted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{103}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *RunStarted) GetRunId() string {
@@ -10027,12 +10081,15 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x06client\x18\x06 \x01(\v2!.parley.conversation.ClientResultH\x00R\x06client\x12-\n" +
 	"\x04push\x18\a \x01(\v2\x19.parley.conversation.PushR\x04pushB\f\n" +
 	"\n" +
-	"resolution\"\x7f\n" +
+	"resolution\"\xbb\x01\n" +
 	"\fToolApproval\x12\x14\n" +
 	"\x05allow\x18\x01 \x01(\bR\x05allow\x12\x1a\n" +
 	"\bremember\x18\x02 \x01(\bR\bremember\x12#\n" +
 	"\rapproved_args\x18\x03 \x01(\fR\fapprovedArgs\x12\x18\n" +
-	"\acomment\x18\x04 \x01(\tR\acomment\"E\n" +
+	"\acomment\x18\x04 \x01(\tR\acomment\x12:\n" +
+	"\averdict\x18\x05 \x01(\v2 .parley.conversation.ArgsVerdictR\averdict\"'\n" +
+	"\vArgsVerdict\x12\x18\n" +
+	"\aproblem\x18\x01 \x01(\tR\aproblem\"E\n" +
 	"\vUserAnswers\x12\x18\n" +
 	"\aanswers\x18\x01 \x01(\fR\aanswers\x12\x1c\n" +
 	"\tcancelled\x18\x02 \x01(\bR\tcancelled\"<\n" +
@@ -10317,7 +10374,7 @@ func file_conversationpb_conversation_proto_rawDescGZIP() []byte {
 }
 
 var file_conversationpb_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 104)
+var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 105)
 var file_conversationpb_conversation_proto_goTypes = []any{
 	(Status)(0),                       // 0: parley.conversation.Status
 	(Role)(0),                         // 1: parley.conversation.Role
@@ -10386,55 +10443,56 @@ var file_conversationpb_conversation_proto_goTypes = []any{
 	(*Doubt)(nil),                     // 64: parley.conversation.Doubt
 	(*Resolve)(nil),                   // 65: parley.conversation.Resolve
 	(*ToolApproval)(nil),              // 66: parley.conversation.ToolApproval
-	(*UserAnswers)(nil),               // 67: parley.conversation.UserAnswers
-	(*ClientResult)(nil),              // 68: parley.conversation.ClientResult
-	(*Answer)(nil),                    // 69: parley.conversation.Answer
-	(*Continue)(nil),                  // 70: parley.conversation.Continue
-	(*Target)(nil),                    // 71: parley.conversation.Target
-	(*Regenerate)(nil),                // 72: parley.conversation.Regenerate
-	(*Edit)(nil),                      // 73: parley.conversation.Edit
-	(*Rate)(nil),                      // 74: parley.conversation.Rate
-	(*Forget)(nil),                    // 75: parley.conversation.Forget
-	(*AddFile)(nil),                   // 76: parley.conversation.AddFile
-	(*RemoveFile)(nil),                // 77: parley.conversation.RemoveFile
-	(*SetTitle)(nil),                  // 78: parley.conversation.SetTitle
-	(*Due)(nil),                       // 79: parley.conversation.Due
-	(*Hold)(nil),                      // 80: parley.conversation.Hold
-	(*Create)(nil),                    // 81: parley.conversation.Create
-	(*Send)(nil),                      // 82: parley.conversation.Send
-	(*SetPush)(nil),                   // 83: parley.conversation.SetPush
-	(*RemovePush)(nil),                // 84: parley.conversation.RemovePush
-	(*Pushed)(nil),                    // 85: parley.conversation.Pushed
-	(*Cancel)(nil),                    // 86: parley.conversation.Cancel
-	(*CancelTimeout)(nil),             // 87: parley.conversation.CancelTimeout
-	(*Update)(nil),                    // 88: parley.conversation.Update
-	(*Delete)(nil),                    // 89: parley.conversation.Delete
-	(*Finish)(nil),                    // 90: parley.conversation.Finish
-	(*Recover)(nil),                   // 91: parley.conversation.Recover
-	(*AwaitRun)(nil),                  // 92: parley.conversation.AwaitRun
-	(*Reply)(nil),                     // 93: parley.conversation.Reply
-	(*Progressed)(nil),                // 94: parley.conversation.Progressed
-	(*Rated)(nil),                     // 95: parley.conversation.Rated
-	(*Tools)(nil),                     // 96: parley.conversation.Tools
-	(*FileReply)(nil),                 // 97: parley.conversation.FileReply
-	(*Accepted)(nil),                  // 98: parley.conversation.Accepted
-	(*TurnResult)(nil),                // 99: parley.conversation.TurnResult
-	(*Cancelled)(nil),                 // 100: parley.conversation.Cancelled
-	(*Deleted)(nil),                   // 101: parley.conversation.Deleted
-	(*Refused)(nil),                   // 102: parley.conversation.Refused
-	(*Snapshot)(nil),                  // 103: parley.conversation.Snapshot
-	(*Change)(nil),                    // 104: parley.conversation.Change
-	(*ListRow)(nil),                   // 105: parley.conversation.ListRow
-	(*Listed)(nil),                    // 106: parley.conversation.Listed
-	(*Delta)(nil),                     // 107: parley.conversation.Delta
-	(*RunStarted)(nil),                // 108: parley.conversation.RunStarted
-	(*deliverypb.Delivery)(nil),       // 109: parley.delivery.Delivery
-	(*agentpb.Tool)(nil),              // 110: parley.agent.Tool
-	(*agentpb.Agent)(nil),             // 111: parley.agent.Agent
-	(*deliverypb.Report)(nil),         // 112: parley.delivery.Report
-	(failurepb.Code)(0),               // 113: parley.failure.Code
-	(*failurepb.Param)(nil),           // 114: parley.failure.Param
-	(*descriptorpb.FieldOptions)(nil), // 115: google.protobuf.FieldOptions
+	(*ArgsVerdict)(nil),               // 67: parley.conversation.ArgsVerdict
+	(*UserAnswers)(nil),               // 68: parley.conversation.UserAnswers
+	(*ClientResult)(nil),              // 69: parley.conversation.ClientResult
+	(*Answer)(nil),                    // 70: parley.conversation.Answer
+	(*Continue)(nil),                  // 71: parley.conversation.Continue
+	(*Target)(nil),                    // 72: parley.conversation.Target
+	(*Regenerate)(nil),                // 73: parley.conversation.Regenerate
+	(*Edit)(nil),                      // 74: parley.conversation.Edit
+	(*Rate)(nil),                      // 75: parley.conversation.Rate
+	(*Forget)(nil),                    // 76: parley.conversation.Forget
+	(*AddFile)(nil),                   // 77: parley.conversation.AddFile
+	(*RemoveFile)(nil),                // 78: parley.conversation.RemoveFile
+	(*SetTitle)(nil),                  // 79: parley.conversation.SetTitle
+	(*Due)(nil),                       // 80: parley.conversation.Due
+	(*Hold)(nil),                      // 81: parley.conversation.Hold
+	(*Create)(nil),                    // 82: parley.conversation.Create
+	(*Send)(nil),                      // 83: parley.conversation.Send
+	(*SetPush)(nil),                   // 84: parley.conversation.SetPush
+	(*RemovePush)(nil),                // 85: parley.conversation.RemovePush
+	(*Pushed)(nil),                    // 86: parley.conversation.Pushed
+	(*Cancel)(nil),                    // 87: parley.conversation.Cancel
+	(*CancelTimeout)(nil),             // 88: parley.conversation.CancelTimeout
+	(*Update)(nil),                    // 89: parley.conversation.Update
+	(*Delete)(nil),                    // 90: parley.conversation.Delete
+	(*Finish)(nil),                    // 91: parley.conversation.Finish
+	(*Recover)(nil),                   // 92: parley.conversation.Recover
+	(*AwaitRun)(nil),                  // 93: parley.conversation.AwaitRun
+	(*Reply)(nil),                     // 94: parley.conversation.Reply
+	(*Progressed)(nil),                // 95: parley.conversation.Progressed
+	(*Rated)(nil),                     // 96: parley.conversation.Rated
+	(*Tools)(nil),                     // 97: parley.conversation.Tools
+	(*FileReply)(nil),                 // 98: parley.conversation.FileReply
+	(*Accepted)(nil),                  // 99: parley.conversation.Accepted
+	(*TurnResult)(nil),                // 100: parley.conversation.TurnResult
+	(*Cancelled)(nil),                 // 101: parley.conversation.Cancelled
+	(*Deleted)(nil),                   // 102: parley.conversation.Deleted
+	(*Refused)(nil),                   // 103: parley.conversation.Refused
+	(*Snapshot)(nil),                  // 104: parley.conversation.Snapshot
+	(*Change)(nil),                    // 105: parley.conversation.Change
+	(*ListRow)(nil),                   // 106: parley.conversation.ListRow
+	(*Listed)(nil),                    // 107: parley.conversation.Listed
+	(*Delta)(nil),                     // 108: parley.conversation.Delta
+	(*RunStarted)(nil),                // 109: parley.conversation.RunStarted
+	(*deliverypb.Delivery)(nil),       // 110: parley.delivery.Delivery
+	(*agentpb.Tool)(nil),              // 111: parley.agent.Tool
+	(*agentpb.Agent)(nil),             // 112: parley.agent.Agent
+	(*deliverypb.Report)(nil),         // 113: parley.delivery.Report
+	(failurepb.Code)(0),               // 114: parley.failure.Code
+	(*failurepb.Param)(nil),           // 115: parley.failure.Param
+	(*descriptorpb.FieldOptions)(nil), // 116: google.protobuf.FieldOptions
 }
 var file_conversationpb_conversation_proto_depIdxs = []int32{
 	12,  // 0: parley.conversation.State.budget:type_name -> parley.conversation.Budget
@@ -10453,7 +10511,7 @@ var file_conversationpb_conversation_proto_depIdxs = []int32{
 	21,  // 13: parley.conversation.Queued.earlier:type_name -> parley.conversation.Message
 	27,  // 14: parley.conversation.Queued.given:type_name -> parley.conversation.ToolUse
 	16,  // 15: parley.conversation.Queued.options:type_name -> parley.conversation.TurnOptions
-	109, // 16: parley.conversation.Push.delivery:type_name -> parley.delivery.Delivery
+	110, // 16: parley.conversation.Push.delivery:type_name -> parley.delivery.Delivery
 	3,   // 17: parley.conversation.Lease.mode:type_name -> parley.conversation.Mode
 	21,  // 18: parley.conversation.Lease.user_message:type_name -> parley.conversation.Message
 	20,  // 19: parley.conversation.Lease.usage:type_name -> parley.conversation.Usage
@@ -10465,7 +10523,7 @@ var file_conversationpb_conversation_proto_depIdxs = []int32{
 	28,  // 25: parley.conversation.Step.results:type_name -> parley.conversation.ToolResults
 	29,  // 26: parley.conversation.Step.partial:type_name -> parley.conversation.Partial
 	16,  // 27: parley.conversation.Step.options:type_name -> parley.conversation.TurnOptions
-	110, // 28: parley.conversation.TurnOptions.tools:type_name -> parley.agent.Tool
+	111, // 28: parley.conversation.TurnOptions.tools:type_name -> parley.agent.Tool
 	17,  // 29: parley.conversation.TurnOptions.tool_choice:type_name -> parley.conversation.ToolChoice
 	18,  // 30: parley.conversation.TurnOptions.format:type_name -> parley.conversation.OutputFormat
 	1,   // 31: parley.conversation.Message.role:type_name -> parley.conversation.Role
@@ -10511,7 +10569,7 @@ var file_conversationpb_conversation_proto_depIdxs = []int32{
 	43,  // 71: parley.conversation.Event.push_over:type_name -> parley.conversation.PushOver
 	44,  // 72: parley.conversation.Event.message_queued:type_name -> parley.conversation.MessageQueued
 	45,  // 73: parley.conversation.Event.message_dequeued:type_name -> parley.conversation.MessageDequeued
-	106, // 74: parley.conversation.Event.listed:type_name -> parley.conversation.Listed
+	107, // 74: parley.conversation.Event.listed:type_name -> parley.conversation.Listed
 	23,  // 75: parley.conversation.ToolUse.calls:type_name -> parley.conversation.ToolCall
 	20,  // 76: parley.conversation.ToolUse.usage:type_name -> parley.conversation.Usage
 	14,  // 77: parley.conversation.ToolUse.open:type_name -> parley.conversation.OpenCall
@@ -10525,7 +10583,7 @@ var file_conversationpb_conversation_proto_depIdxs = []int32{
 	13,  // 85: parley.conversation.TurnResumed.lease:type_name -> parley.conversation.Lease
 	21,  // 86: parley.conversation.MessageChanged.message:type_name -> parley.conversation.Message
 	7,   // 87: parley.conversation.PushSet.push:type_name -> parley.conversation.Push
-	109, // 88: parley.conversation.PushDue.delivery:type_name -> parley.delivery.Delivery
+	110, // 88: parley.conversation.PushDue.delivery:type_name -> parley.delivery.Delivery
 	6,   // 89: parley.conversation.MessageQueued.queued:type_name -> parley.conversation.Queued
 	21,  // 90: parley.conversation.Imported.messages:type_name -> parley.conversation.Message
 	9,   // 91: parley.conversation.FileAdded.file:type_name -> parley.conversation.File
@@ -10540,115 +10598,116 @@ var file_conversationpb_conversation_proto_depIdxs = []int32{
 	20,  // 100: parley.conversation.Updated.usage:type_name -> parley.conversation.Usage
 	12,  // 101: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
 	59,  // 102: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
-	81,  // 103: parley.conversation.Command.create:type_name -> parley.conversation.Create
-	82,  // 104: parley.conversation.Command.send:type_name -> parley.conversation.Send
-	86,  // 105: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
-	88,  // 106: parley.conversation.Command.update:type_name -> parley.conversation.Update
-	89,  // 107: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
-	90,  // 108: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
-	91,  // 109: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
-	87,  // 110: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
-	92,  // 111: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
+	82,  // 103: parley.conversation.Command.create:type_name -> parley.conversation.Create
+	83,  // 104: parley.conversation.Command.send:type_name -> parley.conversation.Send
+	87,  // 105: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
+	89,  // 106: parley.conversation.Command.update:type_name -> parley.conversation.Update
+	90,  // 107: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
+	91,  // 108: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
+	92,  // 109: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
+	88,  // 110: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
+	93,  // 111: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
 	62,  // 112: parley.conversation.Command.progress:type_name -> parley.conversation.Progress
 	65,  // 113: parley.conversation.Command.resolve:type_name -> parley.conversation.Resolve
-	70,  // 114: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
-	72,  // 115: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
-	73,  // 116: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
-	74,  // 117: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
-	75,  // 118: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
-	76,  // 119: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
-	77,  // 120: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
-	78,  // 121: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
-	79,  // 122: parley.conversation.Command.due:type_name -> parley.conversation.Due
-	80,  // 123: parley.conversation.Command.hold:type_name -> parley.conversation.Hold
-	69,  // 124: parley.conversation.Command.answer:type_name -> parley.conversation.Answer
-	83,  // 125: parley.conversation.Command.set_push:type_name -> parley.conversation.SetPush
-	84,  // 126: parley.conversation.Command.remove_push:type_name -> parley.conversation.RemovePush
-	85,  // 127: parley.conversation.Command.pushed:type_name -> parley.conversation.Pushed
+	71,  // 114: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
+	73,  // 115: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
+	74,  // 116: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
+	75,  // 117: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
+	76,  // 118: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
+	77,  // 119: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
+	78,  // 120: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
+	79,  // 121: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
+	80,  // 122: parley.conversation.Command.due:type_name -> parley.conversation.Due
+	81,  // 123: parley.conversation.Command.hold:type_name -> parley.conversation.Hold
+	70,  // 124: parley.conversation.Command.answer:type_name -> parley.conversation.Answer
+	84,  // 125: parley.conversation.Command.set_push:type_name -> parley.conversation.SetPush
+	85,  // 126: parley.conversation.Command.remove_push:type_name -> parley.conversation.RemovePush
+	86,  // 127: parley.conversation.Command.pushed:type_name -> parley.conversation.Pushed
 	61,  // 128: parley.conversation.Command.opening:type_name -> parley.conversation.Opening
-	81,  // 129: parley.conversation.Opening.create:type_name -> parley.conversation.Create
+	82,  // 129: parley.conversation.Opening.create:type_name -> parley.conversation.Create
 	9,   // 130: parley.conversation.Opening.files:type_name -> parley.conversation.File
-	111, // 131: parley.conversation.Opening.agent:type_name -> parley.agent.Agent
+	112, // 131: parley.conversation.Opening.agent:type_name -> parley.agent.Agent
 	27,  // 132: parley.conversation.Progress.use:type_name -> parley.conversation.ToolUse
 	28,  // 133: parley.conversation.Progress.results:type_name -> parley.conversation.ToolResults
 	63,  // 134: parley.conversation.Progress.reserve:type_name -> parley.conversation.Reserve
 	64,  // 135: parley.conversation.Progress.doubt:type_name -> parley.conversation.Doubt
 	23,  // 136: parley.conversation.Progress.tool_calls:type_name -> parley.conversation.ToolCall
 	14,  // 137: parley.conversation.Doubt.calls:type_name -> parley.conversation.OpenCall
-	111, // 138: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
+	112, // 138: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
 	66,  // 139: parley.conversation.Resolve.approval:type_name -> parley.conversation.ToolApproval
-	67,  // 140: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
-	68,  // 141: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
+	68,  // 140: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
+	69,  // 141: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
 	7,   // 142: parley.conversation.Resolve.push:type_name -> parley.conversation.Push
-	23,  // 143: parley.conversation.Answer.outputs:type_name -> parley.conversation.ToolCall
-	111, // 144: parley.conversation.Answer.agent:type_name -> parley.agent.Agent
-	16,  // 145: parley.conversation.Answer.options:type_name -> parley.conversation.TurnOptions
-	111, // 146: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
-	21,  // 147: parley.conversation.Target.message:type_name -> parley.conversation.Message
-	71,  // 148: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
-	21,  // 149: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
-	111, // 150: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
-	71,  // 151: parley.conversation.Edit.target:type_name -> parley.conversation.Target
-	111, // 152: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
-	71,  // 153: parley.conversation.Rate.target:type_name -> parley.conversation.Target
-	111, // 154: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
-	9,   // 155: parley.conversation.AddFile.file:type_name -> parley.conversation.File
-	111, // 156: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
-	20,  // 157: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
-	111, // 158: parley.conversation.Hold.agent:type_name -> parley.agent.Agent
-	111, // 159: parley.conversation.Create.agent:type_name -> parley.agent.Agent
-	12,  // 160: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
-	111, // 161: parley.conversation.Send.agent:type_name -> parley.agent.Agent
-	21,  // 162: parley.conversation.Send.earlier:type_name -> parley.conversation.Message
-	27,  // 163: parley.conversation.Send.given:type_name -> parley.conversation.ToolUse
-	16,  // 164: parley.conversation.Send.options:type_name -> parley.conversation.TurnOptions
-	7,   // 165: parley.conversation.Send.push:type_name -> parley.conversation.Push
-	7,   // 166: parley.conversation.SetPush.push:type_name -> parley.conversation.Push
-	112, // 167: parley.conversation.Pushed.report:type_name -> parley.delivery.Report
-	111, // 168: parley.conversation.Update.agent:type_name -> parley.agent.Agent
-	58,  // 169: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
-	2,   // 170: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
-	20,  // 171: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
-	25,  // 172: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
-	23,  // 173: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
-	29,  // 174: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
-	98,  // 175: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
-	99,  // 176: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
-	100, // 177: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
-	5,   // 178: parley.conversation.Reply.state:type_name -> parley.conversation.State
-	101, // 179: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
-	102, // 180: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
-	94,  // 181: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
-	95,  // 182: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
-	96,  // 183: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
-	97,  // 184: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
-	14,  // 185: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
-	22,  // 186: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
-	9,   // 187: parley.conversation.FileReply.file:type_name -> parley.conversation.File
-	21,  // 188: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
-	21,  // 189: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
-	21,  // 190: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
-	2,   // 191: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
-	20,  // 192: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
-	25,  // 193: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
-	12,  // 194: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
-	19,  // 195: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
-	5,   // 196: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
-	113, // 197: parley.conversation.Refused.code:type_name -> parley.failure.Code
-	114, // 198: parley.conversation.Refused.params:type_name -> parley.failure.Param
-	21,  // 199: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
-	26,  // 200: parley.conversation.Change.events:type_name -> parley.conversation.Event
-	107, // 201: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
-	108, // 202: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
-	105, // 203: parley.conversation.Change.rows:type_name -> parley.conversation.ListRow
-	105, // 204: parley.conversation.Listed.rows:type_name -> parley.conversation.ListRow
-	21,  // 205: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
-	115, // 206: parley.conversation.public_type:extendee -> google.protobuf.FieldOptions
-	207, // [207:207] is the sub-list for method output_type
-	207, // [207:207] is the sub-list for method input_type
-	207, // [207:207] is the sub-list for extension type_name
-	206, // [206:207] is the sub-list for extension extendee
-	0,   // [0:206] is the sub-list for field type_name
+	67,  // 143: parley.conversation.ToolApproval.verdict:type_name -> parley.conversation.ArgsVerdict
+	23,  // 144: parley.conversation.Answer.outputs:type_name -> parley.conversation.ToolCall
+	112, // 145: parley.conversation.Answer.agent:type_name -> parley.agent.Agent
+	16,  // 146: parley.conversation.Answer.options:type_name -> parley.conversation.TurnOptions
+	112, // 147: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
+	21,  // 148: parley.conversation.Target.message:type_name -> parley.conversation.Message
+	72,  // 149: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
+	21,  // 150: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
+	112, // 151: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
+	72,  // 152: parley.conversation.Edit.target:type_name -> parley.conversation.Target
+	112, // 153: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
+	72,  // 154: parley.conversation.Rate.target:type_name -> parley.conversation.Target
+	112, // 155: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
+	9,   // 156: parley.conversation.AddFile.file:type_name -> parley.conversation.File
+	112, // 157: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
+	20,  // 158: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
+	112, // 159: parley.conversation.Hold.agent:type_name -> parley.agent.Agent
+	112, // 160: parley.conversation.Create.agent:type_name -> parley.agent.Agent
+	12,  // 161: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
+	112, // 162: parley.conversation.Send.agent:type_name -> parley.agent.Agent
+	21,  // 163: parley.conversation.Send.earlier:type_name -> parley.conversation.Message
+	27,  // 164: parley.conversation.Send.given:type_name -> parley.conversation.ToolUse
+	16,  // 165: parley.conversation.Send.options:type_name -> parley.conversation.TurnOptions
+	7,   // 166: parley.conversation.Send.push:type_name -> parley.conversation.Push
+	7,   // 167: parley.conversation.SetPush.push:type_name -> parley.conversation.Push
+	113, // 168: parley.conversation.Pushed.report:type_name -> parley.delivery.Report
+	112, // 169: parley.conversation.Update.agent:type_name -> parley.agent.Agent
+	58,  // 170: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
+	2,   // 171: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
+	20,  // 172: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
+	25,  // 173: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
+	23,  // 174: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
+	29,  // 175: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
+	99,  // 176: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
+	100, // 177: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
+	101, // 178: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
+	5,   // 179: parley.conversation.Reply.state:type_name -> parley.conversation.State
+	102, // 180: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
+	103, // 181: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
+	95,  // 182: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
+	96,  // 183: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
+	97,  // 184: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
+	98,  // 185: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
+	14,  // 186: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
+	22,  // 187: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
+	9,   // 188: parley.conversation.FileReply.file:type_name -> parley.conversation.File
+	21,  // 189: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
+	21,  // 190: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
+	21,  // 191: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
+	2,   // 192: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
+	20,  // 193: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
+	25,  // 194: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
+	12,  // 195: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
+	19,  // 196: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
+	5,   // 197: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
+	114, // 198: parley.conversation.Refused.code:type_name -> parley.failure.Code
+	115, // 199: parley.conversation.Refused.params:type_name -> parley.failure.Param
+	21,  // 200: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
+	26,  // 201: parley.conversation.Change.events:type_name -> parley.conversation.Event
+	108, // 202: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
+	109, // 203: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
+	106, // 204: parley.conversation.Change.rows:type_name -> parley.conversation.ListRow
+	106, // 205: parley.conversation.Listed.rows:type_name -> parley.conversation.ListRow
+	21,  // 206: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
+	116, // 207: parley.conversation.public_type:extendee -> google.protobuf.FieldOptions
+	208, // [208:208] is the sub-list for method output_type
+	208, // [208:208] is the sub-list for method input_type
+	208, // [208:208] is the sub-list for extension type_name
+	207, // [207:208] is the sub-list for extension extendee
+	0,   // [0:207] is the sub-list for field type_name
 }
 
 func init() { file_conversationpb_conversation_proto_init() }
@@ -10738,8 +10797,8 @@ func file_conversationpb_conversation_proto_init() {
 		(*Resolve_Answers)(nil),
 		(*Resolve_Client)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[85].OneofWrappers = []any{}
-	file_conversationpb_conversation_proto_msgTypes[88].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[86].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[89].OneofWrappers = []any{
 		(*Reply_Accepted)(nil),
 		(*Reply_Turn)(nil),
 		(*Reply_Cancelled)(nil),
@@ -10757,7 +10816,7 @@ func file_conversationpb_conversation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_conversationpb_conversation_proto_rawDesc), len(file_conversationpb_conversation_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   104,
+			NumMessages:   105,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

@@ -61,6 +61,7 @@ const (
 	BadFormat            Reason = "bad_format"
 	FormatWithoutSchema  Reason = "format_without_schema"
 	BadFormatType        Reason = "bad_format_type"
+	FormatRefused        Reason = "format_refused"
 )
 
 // responseWords are the default words of these reasons; empty for any other.
@@ -166,6 +167,8 @@ func responseWords(r Reason) string {
 		return "{field} must be an object with a type"
 	case FormatWithoutSchema:
 		return "{field} of type json_schema has a name and a schema"
+	case FormatRefused:
+		return "{field} cannot be used: {problem}"
 	case BadFormatType:
 		return "{field} must be text, json_object or json_schema"
 	default:

@@ -2,11 +2,13 @@ package tool
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"parley/actors/schema"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 )
@@ -18,8 +20,9 @@ func WithCallers(agents Set, specs []*agentpb.Tool) (Set, error) {
 	if agents != nil {
 		joined.definitions = slices.Clone(agents.Definitions())
 	}
+	check := new(schema.Checker)
 	for _, spec := range specs {
-		tool, err := callerTool(spec)
+		tool, err := callerTool(spec, check)
 		if err != nil {
 			return nil, fmt.Errorf("the tool %.64q: %w", spec.GetName(), err)
 		}
@@ -55,7 +58,7 @@ func (c *callers) Find(name string) (*Tool, bool) {
 	return c.agents.Find(name)
 }
 
-func callerTool(spec *agentpb.Tool) (*Tool, error) {
+func callerTool(spec *agentpb.Tool, check *schema.Checker) (*Tool, error) {
 	if !validName(spec.GetName()) {
 		return nil, errors.New("a name is 1 to 64 letters, digits, _ and -")
 	}
@@ -63,7 +66,7 @@ func callerTool(spec *agentpb.Tool) (*Tool, error) {
 	if len(definition) == 0 {
 		definition = []byte(anyObject)
 	}
-	if err := checkDefinition(definition); err != nil {
+	if err := checkDefinition(definition, check); err != nil {
 		return nil, err
 	}
 	return &Tool{
@@ -72,8 +75,25 @@ func callerTool(spec *agentpb.Tool) (*Tool, error) {
 	}, nil
 }
 
-// CheckCallers reports what is wrong with the tools that a caller supplies, as far as they show it.
-func CheckCallers(specs []*agentpb.Tool) error {
+// Checks are the checks of schemas that the edge has made before it sends a command.
+type Checks struct{}
+
+// Tools reports what is wrong with the tools that a caller supplies, as far as they show it.
+func (Checks) Tools(specs []*agentpb.Tool) error {
 	_, err := WithCallers(nil, specs)
 	return err
+}
+
+// Args reports what of a call's arguments does not fit the schema of its tool. The error is the context's when that ends.
+func (Checks) Args(ctx context.Context, definition, args []byte) error {
+	return schema.Validate(ctx, definition, args)
+}
+
+// Format reports whether the schema of an output format is too complex for anyone to check. What else may be wrong with it the
+// model's provider says, whose dialect is not ours.
+func (Checks) Format(definition []byte) error {
+	if err := schema.Check(definition); errors.Is(err, schema.ErrTooComplex) {
+		return err
+	}
+	return nil
 }

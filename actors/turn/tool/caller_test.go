@@ -22,7 +22,7 @@ func TestCallersTools(t *testing.T) {
 		"broken_schema": {[]*agentpb.Tool{{Name: "a", Schema: []byte(`{"properties":3}`)}}, "schema"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := CheckCallers(c.tools)
+			err := Checks{}.Tools(c.tools)
 			if c.says == "" {
 				require.NoError(t, err)
 				return

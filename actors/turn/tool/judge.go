@@ -18,14 +18,17 @@ import (
 )
 
 // Judge decides what a call with these arguments needs. The error is for the model: the arguments are not a JSON object
-// or do not match the tool's schema; the call must not be run. If the context ends meanwhile, a call whose approval
+// or do not match the tool's schema; the call must not be run. If the context ends meanwhile, the error is its own, or a call whose approval
 // depends on an expression needs approval.
 func (t *Tool) Judge(ctx context.Context, args string) (Judgement, error) {
 	normal, err := object(args)
 	if err != nil {
 		return Judgement{}, err
 	}
-	if misfit := schema.Validate(t.Schema, normal); misfit != nil {
+	if misfit := schema.Validate(ctx, t.Schema, normal); misfit != nil {
+		if stopped := ctx.Err(); stopped != nil && errors.Is(misfit, stopped) {
+			return Judgement{}, stopped
+		}
 		return Judgement{}, fmt.Errorf("the arguments do not fit the tool's schema: %s", clean(misfit.Error(), maxErrorText))
 	}
 	judged := Judgement{

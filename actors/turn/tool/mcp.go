@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/deliver"
+	"parley/actors/schema"
 	"parley/actors/turn/runtimecontext"
 	"parley/proto/agentpb"
 )
@@ -202,6 +203,7 @@ func list(ctx context.Context, session *mcp.ClientSession) (*offer, error) {
 // tools returns an agent's tools from an offer, with the agent's policies. It omits what cannot be a tool.
 func (s *server) tools(offer *offer, spec *agentpb.MCP, box *Toolbox) []*Tool {
 	var made []*Tool
+	check := new(schema.Checker)
 	for _, listed := range offer.tools {
 		if len(spec.GetTools()) > 0 && !slices.Contains(spec.GetTools(), listed.Name) {
 			continue
@@ -218,7 +220,9 @@ func (s *server) tools(offer *offer, spec *agentpb.MCP, box *Toolbox) []*Tool {
 		if description == "" {
 			description = listed.Title
 		}
-		tool, err := box.tool(prefixed(spec.GetName(), listed.Name), clean(description, maxDescription), definition, policy)
+		tool, err := box.tool(&agentpb.Tool{
+			Name: prefixed(spec.GetName(), listed.Name), Description: clean(description, maxDescription), Schema: definition, Policy: policy,
+		}, check)
 		if err != nil {
 			s.logger().Warn("a tool is left out", slog.String("tool", listed.Name), slog.Any("err", err))
 			continue

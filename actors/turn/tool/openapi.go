@@ -16,6 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"parley/actors/deliver"
+	"parley/actors/schema"
 	"parley/actors/turn/runtimecontext"
 	"parley/proto/agentpb"
 )
@@ -28,7 +29,7 @@ const (
 
 // operations returns the tools of an OpenAPI document. An operation that cannot be a tool (a body that is not JSON, a
 // parameter in an unusual style) is an error if it was configured by name; otherwise it is omitted.
-func (b *Toolbox) operations(api *agentpb.OpenAPI) ([]*Tool, error) {
+func (b *Toolbox) operations(api *agentpb.OpenAPI, check *schema.Checker) ([]*Tool, error) {
 	document, err := load(api.GetDocument())
 	if err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func (b *Toolbox) operations(api *agentpb.OpenAPI) ([]*Tool, error) {
 		if !wanted && len(api.GetOperations()) > 0 {
 			continue
 		}
-		tool, err := b.operation(api, document, one)
+		tool, err := b.operation(api, document, one, check)
 		if err != nil && wanted {
 			return nil, fmt.Errorf("operation %q: %w", one.id, err)
 		}
@@ -154,7 +155,9 @@ func listOperations(document *openapi3.T) []*operation {
 	return found
 }
 
-func (b *Toolbox) operation(api *agentpb.OpenAPI, document *openapi3.T, one *operation) (*Tool, error) {
+func (b *Toolbox) operation(
+	api *agentpb.OpenAPI, document *openapi3.T, one *operation, check *schema.Checker,
+) (*Tool, error) {
 	properties := newProperties(document)
 	if err := one.readParameters(properties); err != nil {
 		return nil, err
@@ -170,7 +173,9 @@ func (b *Toolbox) operation(api *agentpb.OpenAPI, document *openapi3.T, one *ope
 	if policy == nil {
 		policy = api.GetPolicy()
 	}
-	return b.tool(prefixed(api.GetName(), one.id), describe(one.spec), definition, policy)
+	return b.tool(&agentpb.Tool{
+		Name: prefixed(api.GetName(), one.id), Description: describe(one.spec), Schema: definition, Policy: policy,
+	}, check)
 }
 
 // prefixed returns the name of a tool of a document or server.

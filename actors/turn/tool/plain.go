@@ -25,11 +25,11 @@ import (
 const anyObject = `{"type":"object","properties":{}}`
 
 // plain returns a configured tool.
-func (b *Toolbox) plain(spec *agentpb.Tool) (*Tool, error) {
+func (b *Toolbox) plain(spec *agentpb.Tool, check *schema.Checker) (*Tool, error) {
 	if !validName(spec.GetName()) {
 		return nil, errors.New("a name is 1 to 64 letters, digits, _ and -")
 	}
-	tool, err := b.tool(spec.GetName(), spec.GetDescription(), spec.GetSchema(), spec.GetPolicy())
+	tool, err := b.tool(spec, check)
 	if err != nil {
 		return nil, err
 	}
@@ -59,18 +59,16 @@ func oneOf(conditions ...bool) int {
 	return count
 }
 
-// tool returns a tool with what all kinds have in common.
-func (b *Toolbox) tool(name, description string, definition []byte, policy *agentpb.ToolPolicy) (*Tool, error) {
-	if policy == nil {
-		policy = &agentpb.ToolPolicy{}
-	}
+// tool returns a tool with what all kinds have in common. The checker is of the document that it is from.
+func (b *Toolbox) tool(spec *agentpb.Tool, check *schema.Checker) (*Tool, error) {
+	policy, definition := cmp.Or(spec.GetPolicy(), &agentpb.ToolPolicy{}), spec.GetSchema()
 	if policy.GetTimeoutMs() < 0 || policy.GetMaxResultBytes() < 0 || policy.GetActionTimeoutMs() < 0 {
 		return nil, errors.New("no limit of a policy may be negative")
 	}
 	if len(definition) == 0 {
 		definition = []byte(anyObject)
 	}
-	if err := checkDefinition(definition); err != nil {
+	if err := checkDefinition(definition, check); err != nil {
 		return nil, err
 	}
 	asks, err := b.newApproval(policy)
@@ -78,13 +76,13 @@ func (b *Toolbox) tool(name, description string, definition []byte, policy *agen
 		return nil, err
 	}
 	return &Tool{
-		Name: name, Description: description, Schema: definition, Policy: policy, approval: asks,
+		Name: spec.GetName(), Description: spec.GetDescription(), Schema: definition, Policy: policy, approval: asks,
 		timeout: cmp.Or(time.Duration(policy.GetTimeoutMs())*time.Millisecond, b.config.Timeout),
 		limit:   cmp.Or(int(policy.GetMaxResultBytes()), b.config.MaxResult), logger: b.config.Logger,
 	}, nil
 }
 
-func checkDefinition(definition []byte) error {
+func checkDefinition(definition []byte, check *schema.Checker) error {
 	var top struct {
 		Type any `json:"type"`
 	}
@@ -94,7 +92,7 @@ func checkDefinition(definition []byte) error {
 	if top.Type != nil && top.Type != "object" {
 		return errors.New("the schema is not of an object")
 	}
-	if err := schema.Check(definition); err != nil {
+	if err := check.Check(definition); err != nil {
 		return fmt.Errorf("schema: %w", err)
 	}
 	return nil

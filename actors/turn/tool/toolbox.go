@@ -18,6 +18,7 @@ import (
 
 	"parley/actors/deliver"
 	"parley/actors/expression"
+	"parley/actors/schema"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 )
@@ -233,8 +234,9 @@ func (b *Toolbox) assemble(agent *agentpb.Agent) (*kit, error) {
 // fixed returns the tools that the agent's definition alone determines.
 func (b *Toolbox) fixed(agent *agentpb.Agent) ([]*Tool, error) {
 	var tools []*Tool
+	check := new(schema.Checker)
 	for _, spec := range agent.GetTools() {
-		tool, err := b.plain(spec)
+		tool, err := b.plain(spec, check)
 		if err != nil {
 			return nil, fmt.Errorf("tool %q: %w", spec.GetName(), err)
 		}
@@ -244,7 +246,7 @@ func (b *Toolbox) fixed(agent *agentpb.Agent) ([]*Tool, error) {
 		tools = append(tools, askUser(agent.GetAskUser()))
 	}
 	for index, api := range agent.GetApis() {
-		operations, err := b.operations(api)
+		operations, err := b.operations(api, check)
 		if err != nil {
 			return nil, fmt.Errorf("API %d %q: %w", index, api.GetName(), err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -70,7 +71,7 @@ func (c *Config) FirstAgent() string {
 }
 
 func (c *Config) agentRecord(k *checker, key string, a *Agent) *agentpb.Agent {
-	if !matches(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`, a.ID) {
+	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`).MatchString(a.ID) {
 		k.failf(key+".id", "%q needs 1 to 64 letters, digits, '.', '-', '_', beginning with a letter or digit", a.ID)
 	}
 	if len(a.Name) > 200 {

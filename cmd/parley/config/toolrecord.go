@@ -4,24 +4,22 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 
 	"parley/actors/expression" // approval expressions are compiled here, so that mistakes are found at the start
 	"parley/actors/schema"
 	"parley/proto/agentpb"
 )
 
-// toolNames matches the tool names that models accept.
-const toolNames = `^[A-Za-z0-9_-]{1,64}$`
-
 // maxDocumentFile bounds an OpenAPI document.
 const maxDocumentFile = 8 << 20
 
 // toolRecords fills in the agent's tools and the capabilities that follow from them.
 func (c *Config) toolRecords(k *checker, key string, a *Agent, record *agentpb.Agent) {
-	seen := map[string]bool{}
+	seen, check := map[string]bool{}, new(schema.Checker)
 	for i := range a.Tools {
 		at := fmt.Sprintf("%s.tools[%d]", key, i)
-		tool := c.toolRecord(k, at, &a.Tools[i])
+		tool := c.toolRecord(k, at, &a.Tools[i], check)
 		if seen[tool.GetName()] {
 			k.failf(at+".name", "%q is the name of another tool, too", tool.GetName())
 		}
@@ -49,8 +47,8 @@ func asks(policy *agentpb.ToolPolicy) bool {
 	return policy.GetApproval() == "always" || policy.GetApproval() == "when"
 }
 
-func (c *Config) toolRecord(k *checker, key string, t *Tool) *agentpb.Tool {
-	if !matches(toolNames, t.Name) {
+func (c *Config) toolRecord(k *checker, key string, t *Tool, check *schema.Checker) *agentpb.Tool {
+	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`).MatchString(t.Name) {
 		k.failf(key+".name", "%q needs 1 to 64 letters, digits, '_' and '-'", t.Name)
 	}
 	record := &agentpb.Tool{
@@ -63,7 +61,7 @@ func (c *Config) toolRecord(k *checker, key string, t *Tool) *agentpb.Tool {
 	if len(t.Schema) > 0 {
 		text, err := json.Marshal(t.Schema)
 		if err == nil {
-			err = schema.Check(text)
+			err = check.Check(text)
 		}
 		if err != nil {
 			k.failf(key+".schema", "%w", err)
@@ -125,7 +123,7 @@ func (c *Config) sourceRecord(k *checker, key string, s *ToolSource, record *age
 		needsPerson = needsPerson || asks(policies[s.Policies[i].Tool])
 	}
 	record.Capabilities.ToolApproval = record.Capabilities.ToolApproval || needsPerson
-	if s.Name != "" && !matches(`^[A-Za-z0-9_-]{1,32}$`, s.Name) {
+	if s.Name != "" && !regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`).MatchString(s.Name) {
 		k.failf(key+".name", "%q needs 1 to 32 letters, digits, '_' and '-'", s.Name)
 	}
 	headers := c.headerRecord(k, key+".headers", s.Headers)

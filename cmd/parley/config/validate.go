@@ -59,7 +59,7 @@ func (c *Config) checkProcess(k *checker) {
 	if _, port, err := net.SplitHostPort(c.Listen); err == nil && port != "0" && c.Listen == c.OpsListen {
 		k.failf("ops_listen", "must differ from listen (%s)", c.Listen)
 	}
-	if !matches(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`, c.Node.Name) {
+	if !regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`).MatchString(c.Node.Name) {
 		k.failf("node.name", "%q needs 1 to 63 letters, digits and inner hyphens", c.Node.Name)
 	}
 }
@@ -77,7 +77,7 @@ func checkAddress(k *checker, key, address string) {
 
 func (c *Config) checkHTTP(k *checker) {
 	base := c.HTTP.BasePath
-	if base != "" && !matches(`^(/[A-Za-z0-9._~-]+)+$`, base) {
+	if base != "" && !regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`).MatchString(base) {
 		k.failf("http.base_path", "%q must begin with / and hold letters, digits, '-', '.', '_', '~' between slashes", base)
 	}
 	if slices.ContainsFunc(strings.Split(base, "/"), func(s string) bool { return s == "." || s == ".." }) {
@@ -161,13 +161,8 @@ func (c *Config) checkSecrets(k *checker) {
 	walk(reflect.ValueOf(c).Elem(), "")
 }
 
-func matches(pattern, text string) bool {
-	ok, err := regexp.MatchString(pattern, text)
-	return err == nil && ok
-}
-
 func isHeaderName(name string) bool {
-	return matches("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", name)
+	return regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$").MatchString(name)
 }
 
 // isLoopback reports whether only this machine can reach the address.

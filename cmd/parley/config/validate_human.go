@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"regexp"
 	"strings"
 )
 
@@ -18,7 +19,7 @@ func (c *Config) checkHuman(k *checker) {
 		k.problems = append(k.problems, err)
 	}
 	for i, host := range c.Outbound.AllowHosts {
-		if !matches(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`, host) {
+		if !regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`).MatchString(host) {
 			k.failf(fmt.Sprintf("outbound.allow_hosts[%d]", i), "%q is not a host name", host)
 		}
 	}

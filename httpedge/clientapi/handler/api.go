@@ -52,8 +52,18 @@ type Parts struct {
 	CanPush func() bool
 	// Current says whether every node of the cluster has this release: adds up usage where it is, knows of queued messages. nil = they do.
 	Current func() bool
-	// CheckTools says the same of function tools that a request brings along.
-	CheckTools func([]*agentpb.Tool) error
+	// Schemas checks what a request brings along for JSON Schemas. nil = nothing is.
+	Schemas Schemas
+}
+
+// Schemas says what is wrong, in errors of the caller's.
+type Schemas interface {
+	// Tools checks function tools.
+	Tools(tools []*agentpb.Tool) error
+	// Format checks the schema of an output format.
+	Format(schema []byte) error
+	// Args checks the arguments of a call, see turns.CheckArgs.
+	Args(ctx context.Context, schema, args []byte) error
 }
 
 // API is what all handlers of the Client API use. A resource embeds it.

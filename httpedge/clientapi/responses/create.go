@@ -77,11 +77,14 @@ func (a *api) checkSettings(in *createResponseIn, agent *agentpb.Agent) *failure
 	if refused := in.fits(agent); refused != nil {
 		return refused
 	}
-	if a.CheckTools == nil || len(in.options.GetTools()) == 0 {
+	if a.Schemas == nil {
 		return nil
 	}
-	if err := a.CheckTools(in.options.GetTools()); err != nil {
+	if err := a.Schemas.Tools(in.options.GetTools()); err != nil {
 		return handler.Invalid(failure.ToolRefused).In("tools").Param("problem", err)
+	}
+	if err := a.Schemas.Format(in.options.GetFormat().GetSchema()); err != nil {
+		return handler.Invalid(failure.FormatRefused).In("text.format.schema").Param("problem", err)
 	}
 	return nil
 }

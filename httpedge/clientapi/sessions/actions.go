@@ -46,6 +46,11 @@ func (a *api) resolveSessionAction(ctx context.Context, in *resolveSessionAction
 	if err = a.MayResolve(ctx, state, resolve); err != nil {
 		return nil, err
 	}
+	if a.Schemas != nil {
+		if err = turns.Judge(ctx, a.Schemas.Args, state.GetPending(), resolve); err != nil {
+			return nil, err
+		}
+	}
 	command := a.Command(ctx, in.ID, "resolve")
 	if command.RuntimeContext, err = a.SealContext(ctx, in.ID, in.RuntimeContext); err != nil {
 		return nil, err
