@@ -79,11 +79,11 @@ func TestRed(t *testing.T) {
 
 func TestTiers(t *testing.T) {
 	dir := t.TempDir()
-	for name, test := range map[string]string{"a_test.go": "TestA", "b_browser_test.go": "TestB", "c_machine_test.go": "ExampleC"} {
+	for name, test := range map[string]string{"a_test.go": "TestA", "b_browser_linux_test.go": "TestB", "c_machine_test.go": "ExampleC"} {
 		text := "package main\n\nfunc " + test + "() {}\n\nfunc Testing() {}\n"
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	byTier, err := split(processPackage, dir, []string{"a_test.go", "b_browser_test.go", "c_machine_test.go"})
+	byTier, err := split(processPackage, dir, []string{"a_test.go", "b_browser_linux_test.go", "c_machine_test.go"})
 	require.NoError(t, err)
 	require.Equal(t, map[string][]string{processes: {"TestA"}, browsers: {"TestB"}, machines: {"ExampleC"}}, byTier)
 	byTier, err = split("parley/actors", dir, []string{"a_test.go"})

@@ -40,10 +40,10 @@ const processPackage = "parley/cmd/parley"
 // tierOf returns the tier of the tests in a file of a package.
 func tierOf(importPath, file string) string {
 	if importPath == processPackage {
-		switch {
-		case strings.HasSuffix(file, "_browser_test.go"):
+		switch { // a system's name may follow
+		case strings.Contains(file, "_browser_"):
 			return browsers
-		case strings.HasSuffix(file, "_machine_test.go"):
+		case strings.Contains(file, "_machine_"):
 			return machines
 		default:
 			return processes

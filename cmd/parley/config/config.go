@@ -96,7 +96,7 @@ type Storage struct {
 	Cache Size `key:"cache" default:"128MiB" range:"1MiB..1TiB"`
 	// Size of one write buffer of the store: up to four under load, two permanently. Larger ones are flushed less often
 	// and make the replay at a restart longer.
-	Memtable Size `key:"memtable" default:"16MiB" range:"1MiB..2GiB"`
+	Memtable Size `key:"memtable" default:"64MiB" range:"1MiB..2GiB"`
 	// Writes are refused with 503 while the disk has less free space than this; reads and cancels go on. It must leave
 	// room for compactions.
 	MinFree Size `key:"min_free" default:"256MiB" range:"0..1024TiB"`
