@@ -267,6 +267,23 @@ func TestUsageGuessed(t *testing.T) {
 	require.Equal(t, usage.InputTokens+usage.OutputTokens, said.Usage.Total)
 }
 
+// TestUsageDisbelieved: what no call can have consumed is not charged. The size is looked at, as if nothing had been said.
+func TestUsageDisbelieved(t *testing.T) {
+	silent := newKit(t, says(200, `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"four words are here"}}]}`))
+	_, err := silent.caller.Chat(t.Context(), silent.call(hello))
+	require.NoError(t, err)
+	for _, said := range []string{
+		`"prompt_tokens":9000000000000000000,"completion_tokens":1`, `"prompt_tokens":9e18`, `"prompt_tokens":-5,"completion_tokens":1`,
+		`"prompt_tokens":5,"completion_tokens":1e300`, `"prompt_tokens":5,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":-1}`,
+		`"prompt_tokens":{},"completion_tokens":1`,
+	} {
+		k := newKit(t, says(200, `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"four words are here"}}],"usage":{`+said+`}}`))
+		_, err := k.caller.Chat(t.Context(), k.call(hello))
+		require.NoError(t, err)
+		require.Equal(t, silent.usage(), k.usage(), said)
+	}
+}
+
 func TestTooLarge(t *testing.T) {
 	k := newKit(t, says(200, answer), func(c *inference.Config) { c.MaxAnswerBytes = 100 })
 	_, err := k.caller.Chat(t.Context(), k.call(hello))

@@ -100,7 +100,7 @@ func usageOf(answer *model.Answer) consumed {
 	usage := answer.Usage
 	return consumed{
 		input: usage.InputTokens, output: usage.OutputTokens, cached: usage.CachedInputTokens,
-		total: usage.InputTokens + usage.OutputTokens, known: usage.Known,
+		total: usage.InputTokens + usage.OutputTokens, known: usage.Known, disbelieved: usage.Disbelieved,
 	}
 }
 

@@ -3,6 +3,7 @@ package inference
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"strconv"
 
 	"parley/actors/machine/rawjson"
@@ -13,6 +14,7 @@ import (
 type consumed struct {
 	input, output, cached, total int64
 	known                        bool // the provider said so
+	disbelieved                  bool // it said what no call can have consumed
 	inputDetails, outputDetails  []byte
 }
 
@@ -22,21 +24,23 @@ func readUsage(raw []byte) (consumed, bool) {
 	if err != nil {
 		return consumed{}, false
 	}
+	count := func(raw []byte) int64 { return provider.Tokens(string(raw)) }
 	used := consumed{
 		known: true,
-		input: max(number(fields.Get("prompt_tokens")), 0), output: max(number(fields.Get("completion_tokens")), 0),
+		input: count(fields.Get("prompt_tokens")), output: count(fields.Get("completion_tokens")),
 		inputDetails: fields.Get("prompt_tokens_details"), outputDetails: fields.Get("completion_tokens_details"),
 	}
 	details, _ := rawjson.Object(used.inputDetails) // without details nothing was cached
 	for _, raw := range [][]byte{details.Get("cached_tokens"), fields.Get("cached_tokens"), fields.Get("prompt_cache_hit_tokens")} {
 		if used.cached == 0 {
-			used.cached = number(raw)
+			used.cached = count(raw)
 		}
 	}
-	used.cached = min(max(used.cached, 0), used.input)
-	if used.total = number(fields.Get("total_tokens")); used.total < used.input+used.output {
-		used.total = used.input + used.output
+	if !provider.Believable(used.input, used.output, used.cached) {
+		return consumed{disbelieved: true}, true
 	}
+	used.cached = min(used.cached, used.input)
+	used.total = max(count(fields.Get("total_tokens")), used.input+used.output)
 	return used, true
 }
 
@@ -108,6 +112,9 @@ const (
 
 // book closes the books on a call.
 func (c *Caller) book(call *Call, t *target, used *consumed, outcome string) {
+	if used.disbelieved {
+		c.parts.Logger.Warn(provider.Disbelieved, slog.String("model", t.key), slog.String("service", t.service))
+	}
 	t.made.End(outcome)
 	price := t.model.GetPrice()
 	c.parts.Book(Usage{

@@ -10,6 +10,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
+	"github.com/anthropics/anthropic-sdk-go/packages/respjson"
 
 	"parley/actors/provider"
 )
@@ -34,10 +35,10 @@ func (anthropicMessages) ask(ctx context.Context, question *question, out *recor
 		var err error
 		switch event.Type {
 		case "message_start":
-			start := event.Message.Usage
-			usage.CachedInputTokens = start.CacheReadInputTokens
-			usage.InputTokens = start.InputTokens + start.CacheCreationInputTokens + start.CacheReadInputTokens
-			usage.OutputTokens = start.OutputTokens
+			start := event.Message.Usage.JSON
+			usage.CachedInputTokens = provider.Tokens(start.CacheReadInputTokens.Raw())
+			usage.InputTokens = promptOf(start.InputTokens, start.CacheCreationInputTokens, start.CacheReadInputTokens)
+			usage.OutputTokens = provider.Tokens(start.OutputTokens.Raw())
 			out.setUsage(usage)
 		case "content_block_start":
 			err = blockStart(&event, out)
@@ -88,15 +89,25 @@ func blockDelta(event *anthropic.MessageStreamEventUnion, out *recorder) error {
 
 // finalUsage adds the last word on usage. Its numbers are totals; those of the input are missing with older servers.
 func finalUsage(usage Usage, final *anthropic.MessageDeltaUsage) Usage {
-	if final.JSON.InputTokens.Valid() && final.InputTokens > 0 {
-		usage.InputTokens = final.InputTokens + final.CacheCreationInputTokens + final.CacheReadInputTokens
-		usage.CachedInputTokens = final.CacheReadInputTokens
+	said := final.JSON
+	if provider.Tokens(said.InputTokens.Raw()) != 0 {
+		usage.InputTokens = promptOf(said.InputTokens, said.CacheCreationInputTokens, said.CacheReadInputTokens)
+		usage.CachedInputTokens = provider.Tokens(said.CacheReadInputTokens.Raw())
 	}
-	if final.JSON.OutputTokens.Valid() {
-		usage.OutputTokens = final.OutputTokens
+	if raw := said.OutputTokens.Raw(); raw != "" && raw != respjson.Null {
+		usage.OutputTokens = provider.Tokens(raw)
 		usage.Known = true
 	}
 	return usage
+}
+
+// promptOf is the whole prompt: the provider counts what its cache has apart.
+func promptOf(parts ...respjson.Field) int64 {
+	counts := make([]int64, len(parts))
+	for i, part := range parts {
+		counts[i] = provider.Tokens(part.Raw())
+	}
+	return provider.Sum(counts...)
 }
 
 func messageStop(reason anthropic.StopReason) Stop {

@@ -91,5 +91,8 @@ func (c *caller) run(ctx context.Context, this *call, stream Stream, try attempt
 		outcome, err = failure.Code, failure
 	}
 	made.End(outcome)
+	if out.usage.Disbelieved {
+		c.config.Logger.Warn(provider.Disbelieved, slog.String("provider", this.provider), slog.String("run", this.request.RunID))
+	}
 	return out.answer(), err
 }

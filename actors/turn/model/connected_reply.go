@@ -222,12 +222,10 @@ func parsePath(path string) ([]any, error) {
 // usageIn is what the call consumed, as either openai kind says it.
 func usageIn(reply any) Usage {
 	said := at(reply, "usage")
-	first := func(names ...string) (int64, bool) {
+	first := func(names ...string) (count int64, has bool) {
 		for _, name := range names {
 			if number, isNumber := at(said, name).(json.Number); isNumber {
-				if value, err := number.Int64(); err == nil {
-					return value, true
-				}
+				return provider.Tokens(number.String()), true
 			}
 		}
 		return 0, false
@@ -237,7 +235,7 @@ func usageIn(reply any) Usage {
 	usage := Usage{InputTokens: input, OutputTokens: output, Known: hasInput && hasOutput}
 	for _, details := range []string{"prompt_tokens_details", "input_tokens_details"} {
 		if number, isNumber := at(said, details, "cached_tokens").(json.Number); isNumber {
-			usage.CachedInputTokens, _ = number.Int64() // what is no number counts as none
+			usage.CachedInputTokens = provider.Tokens(number.String())
 		}
 	}
 	return usage

@@ -294,11 +294,12 @@ func TestConnectedUsage(t *testing.T) {
 			"prompt_tokens_details":{"cached_tokens":5}}}`: {Usage: Usage{InputTokens: 11, OutputTokens: 7, CachedInputTokens: 5, Known: true}, Stop: StopLength},
 		`{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"input_tokens":3,"output_tokens":2,
 			"input_tokens_details":{"cached_tokens":9}}}`: {Usage: Usage{InputTokens: 3, OutputTokens: 2, CachedInputTokens: 3, Known: true}, Stop: StopEnd},
-		`{"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":3}}`:                         {Usage: Usage{InputTokens: 3}, Stop: StopEnd},
-		`{"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":"3"}}`:                       {Stop: StopEnd},
-		`{"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":-3,"completion_tokens":1}}`:  {Usage: Usage{OutputTokens: 1, Known: true}, Stop: StopEnd},
-		`{"choices":[{"message":{"content":"x"}}],"incomplete_details":{"reason":"max_output_tokens"}}`: {Stop: StopLength},
-		`{"choices":[{"message":{"content":null},"finish_reason":"content_filter"}]}`:                   {Stop: StopFilter},
+		`{"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":3}}`:                          {Usage: Usage{InputTokens: 3}, Stop: StopEnd},
+		`{"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":"3"}}`:                        {Stop: StopEnd},
+		`{"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":-3,"completion_tokens":1}}`:   {Usage: Usage{Disbelieved: true}, Stop: StopEnd},
+		`{"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":9e18,"completion_tokens":1}}`: {Usage: Usage{Disbelieved: true}, Stop: StopEnd},
+		`{"choices":[{"message":{"content":"x"}}],"incomplete_details":{"reason":"max_output_tokens"}}`:  {Stop: StopLength},
+		`{"choices":[{"message":{"content":null},"finish_reason":"content_filter"}]}`:                    {Stop: StopFilter},
 	} {
 		server, _ := agentServer(t, replies(reply))
 		answer, _, err := askConnected(t, Config{}, connectedRequest(&agentpb.Connection{Protocol: "openai-chat", Url: server.URL, Model: "m"}))

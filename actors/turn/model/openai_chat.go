@@ -32,9 +32,9 @@ func (openAIChat) ask(ctx context.Context, question *question, out *recorder) er
 		chunk := stream.Current()
 		if chunk.JSON.Usage.Valid() {
 			out.setUsage(Usage{
-				InputTokens:       chunk.Usage.PromptTokens,
-				OutputTokens:      chunk.Usage.CompletionTokens,
-				CachedInputTokens: chunk.Usage.PromptTokensDetails.CachedTokens,
+				InputTokens:       provider.Tokens(chunk.Usage.JSON.PromptTokens.Raw()),
+				OutputTokens:      provider.Tokens(chunk.Usage.JSON.CompletionTokens.Raw()),
+				CachedInputTokens: provider.Tokens(chunk.Usage.PromptTokensDetails.JSON.CachedTokens.Raw()),
 				Known:             true,
 			})
 		}

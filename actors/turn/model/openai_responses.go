@@ -62,9 +62,9 @@ func (openAIResponses) ask(ctx context.Context, question *question, out *recorde
 func responseEnd(response *responses.Response, refused bool, out *recorder) error {
 	if response.JSON.Usage.Valid() {
 		out.setUsage(Usage{
-			InputTokens:       response.Usage.InputTokens,
-			OutputTokens:      response.Usage.OutputTokens,
-			CachedInputTokens: response.Usage.InputTokensDetails.CachedTokens,
+			InputTokens:       provider.Tokens(response.Usage.JSON.InputTokens.Raw()),
+			OutputTokens:      provider.Tokens(response.Usage.JSON.OutputTokens.Raw()),
+			CachedInputTokens: provider.Tokens(response.Usage.InputTokensDetails.JSON.CachedTokens.Raw()),
 			Known:             true,
 		})
 	}

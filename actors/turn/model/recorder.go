@@ -170,10 +170,14 @@ func (r *recorder) deliver() error {
 	return nil
 }
 
+// setUsage notes what the provider says was consumed. What no call can have consumed is a fault of the provider: it is as if nothing
+// was said.
 func (r *recorder) setUsage(usage Usage) {
-	usage.InputTokens = max(usage.InputTokens, 0)
-	usage.OutputTokens = max(usage.OutputTokens, 0)
-	usage.CachedInputTokens = min(max(usage.CachedInputTokens, 0), usage.InputTokens)
+	if !provider.Believable(usage.InputTokens, usage.OutputTokens, usage.CachedInputTokens) {
+		r.usage = Usage{Disbelieved: true}
+		return
+	}
+	usage.CachedInputTokens = min(usage.CachedInputTokens, usage.InputTokens)
 	r.usage = usage
 }
 
