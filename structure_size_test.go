@@ -34,6 +34,7 @@ func largeStructs() map[string]string {
 		"cluster/peer.Config":                              settings,
 		"cluster/placement.Config":                         settings,
 		"cmd/parley/config.Config":                         settings,
+		"httpedge/endpoint.MuxConfig":                      settings,
 		"persistence.Options":                              settings,
 		"persistence/replica.Config":                       settings,
 		"httpedge/clientapi/responses.createResponseIn":    body,

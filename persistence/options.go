@@ -33,7 +33,7 @@ type Options struct {
 
 	// CacheBytes of table blocks are cached in memory. Default 128 MiB. While nobody reads, it is reduced to 8 MiB.
 	CacheBytes int64
-	// MemtableBytes is the size of a write buffer. Default 16 MiB. Larger means fewer flushes, more memory (up to four
+	// MemtableBytes is the size of a write buffer. Default 16 MiB; a node sets storage.memtable. Larger means fewer flushes, more memory (up to four
 	// of them under load, two for good) and a longer restart, which reads the write-ahead log of the unflushed ones.
 	MemtableBytes int64
 	// MaxOpenFiles bounds the open table files, at least 8. Default 512. Sockets use descriptors, too.

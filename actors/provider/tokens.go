@@ -9,9 +9,6 @@ import (
 // maxTokens is more than any call can consume: contexts of models end far below.
 const maxTokens = 100_000_000
 
-// Disbelieved is what is logged of a call whose provider says that it has consumed what no call can have.
-const Disbelieved = "a provider's usage cannot be: an estimate is booked"
-
 // NoCount stands for a number of tokens that no call can have consumed, or for what is no number.
 const NoCount = -1
 
