@@ -99,6 +99,23 @@ func TestAmbiguousHeaders(t *testing.T) {
 	require.Equal(t, 200, b.do(get("/desk/echo/a", "Authorization", "Bearer a", "X-Token", "b", "X-B", "1", "X-B", "2")).status)
 }
 
+// TestForeignTarget: a target that names another host than Host does is not answered.
+func TestForeignTarget(t *testing.T) {
+	b := serve(t)
+	for target, status := range map[string]int{
+		"/desk/echo/a": 200, "http://x/desk/echo/a": 200, "http://X/desk/echo/a": 200, "/desk/echo/a?next=http://elsewhere/": 200,
+		"http://elsewhere/desk/echo/a": 400, "https://elsewhere:8080/desk/echo/a": 400, "//elsewhere/desk/echo/a": 404, "http:///desk/echo/a": 400,
+	} {
+		w := b.dial()
+		w.send("GET " + target + " HTTP/1.1\r\nHost: x\r\n\r\n")
+		a := w.answer()
+		require.Equal(t, status, a.status, "%s %s", target, a.raw)
+		if status == 400 {
+			w.ended()
+		}
+	}
+}
+
 // TestNothingOfARequestIsLogged: at the lowest level, too, a request that could not be read is not shown.
 func TestNothingOfARequestIsLogged(t *testing.T) {
 	log := &lines{}

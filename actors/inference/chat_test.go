@@ -128,8 +128,8 @@ func TestErrors(t *testing.T) {
 		{"another form", says(500, `{"detail":"oops"}`), 500, "server_error", "provider_error", "", 3},
 		{"no document", says(502, `<html>`), 502, "server_error", "provider_error", "", 3},
 		{"rest", said(418, "teapot", "null"), 500, "server_error", "inference_error", "", 1},
-		{"no JSON", says(200, `hello`), 500, "server_error", "inference_error", "", 1},
-		{"no choices", says(200, `{"id":"x","choices":[]}`), 500, "server_error", "inference_error", "", 1},
+		{"no JSON", says(200, `hello`), 502, "server_error", "provider_error", "", 1},
+		{"no choices", says(200, `{"id":"x","choices":[]}`), 502, "server_error", "provider_error", "", 1},
 		{"error with status 200", says(200, `{"error":{"message":"no","type":"rate_limit_error"}}`), 429, "rate_limit_error", "rate_limit_exceeded", "", 3},
 		{"cut connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 503, "server_error", "provider_unavailable", "", 3},
 		{

@@ -75,15 +75,15 @@ func TestStreamErrors(t *testing.T) {
 		code   string
 	}{
 		{"an error event", streams(first, `{"error":{"message":"`+testKey+`","type":"server_error"}}`), "provider_error"},
-		{"nonsense", streams(first, `nonsense`), "inference_error"},
+		{"nonsense", streams(first, `nonsense`), "provider_error"},
 		{"cut", func(w http.ResponseWriter, r *http.Request) {
 			streams(first)(w, r)
 			panic(http.ErrAbortHandler)
 		}, "provider_unavailable"},
 		{"length without an answer", streams(`{"id":"a","choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}`,
 			`{"id":"a","choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`, "[DONE]"), "output_token_limit_exceeded"},
-		{"too many parts", streams(first, `{"choices":[`+strings.Repeat("{},", 600<<10)+`{}]}`), "inference_error"},
-		{"too deep", streams(first, `{"choices":[{"index":0,"delta":{"content":`+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)+`}}]}`), "inference_error"},
+		{"too many parts", streams(first, `{"choices":[`+strings.Repeat("{},", 600<<10)+`{}]}`), "provider_error"},
+		{"too deep", streams(first, `{"choices":[{"index":0,"delta":{"content":`+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)+`}}]}`), "provider_error"},
 		{"too long a chunk", streams(first, `{"x":"`+strings.Repeat("y", 3<<20)+`"}`), "provider_error"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

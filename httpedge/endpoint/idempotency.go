@@ -63,13 +63,19 @@ const (
 // beginKeyed looks at the request's key, if the route takes one and it has one. It returns nil when there is nothing to keep.
 func (x *exchange) beginKeyed(ctx context.Context) (*KeptRequest, error) {
 	store := x.mux.config.Idempotency
-	key := x.rc.Request.Header.Peek(headerIdempotency)
-	if !x.route.Idempotent || store == nil || len(key) == 0 {
+	if !x.route.Idempotent || store == nil {
 		return nil, nil //nolint:nilnil // nothing to keep, nothing wrong
 	}
-	if len(key) > maxIdempotencyKey {
-		return nil, badKey()
+	keys := x.rc.Request.Header.PeekAll(headerIdempotency)
+	switch {
+	case len(keys) == 0:
+		return nil, nil //nolint:nilnil // as above
+	case len(keys) > 1:
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.RepeatedHeader).Param("header", headerIdempotency)
+	case len(keys[0]) == 0, len(keys[0]) > maxIdempotencyKey:
+		return nil, badKey() // who means to be safe is not, without a key
 	}
+	key := keys[0]
 	for _, c := range key {
 		if c < ' ' || c > '~' {
 			return nil, badKey()

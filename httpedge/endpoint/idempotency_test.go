@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
 
 	"parley/actors/core/failure"
 	"parley/proto/failurepb"
@@ -86,9 +87,19 @@ func TestIdempotency(t *testing.T) {
 		require.Equal(t, 400, rc.Response.StatusCode(), name)
 		require.Equal(t, "another request", string(rc.Response.Body()), name)
 	}
-	for _, key := range []string{strings.Repeat("k", 256), "k\tk", "ké"} {
+	for _, key := range []string{"", strings.Repeat("k", 256), "k\tk", "ké"} {
 		require.Equal(t, 400, ask(mux, "POST", "/x/keyed/1", `{}`, "Idempotency-Key", key).Response.StatusCode(), key)
 	}
+
+	var twice fasthttp.Request
+	twice.Header.SetMethod("POST")
+	twice.SetRequestURI("/x/keyed/1")
+	twice.Header.Add("Idempotency-Key", "a")
+	twice.Header.Add("Idempotency-Key", "b")
+	rc := &fasthttp.RequestCtx{}
+	rc.Init(&twice, nil, nil)
+	mux.Serve(rc)
+	require.Equal(t, 400, rc.Response.StatusCode())
 
 	seeds = nil
 	ask(mux, "POST", "/x/keyed/1", `{"text":"hi"}`)

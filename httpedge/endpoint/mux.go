@@ -249,8 +249,12 @@ func (m *Mux) Serve(rc *fasthttp.RequestCtx) {
 }
 
 // ambiguous says what in a header somebody in front may have read otherwise than this server, "" = nothing: a body in chunks
-// that came with a length, too (RFC 9112, section 6.3), a line that goes on in the next one (section 5.2), and two credentials.
+// that came with a length, too (RFC 9112, section 6.3), a line that goes on in the next one (section 5.2), a target of another host
+// (section 3.2.2), and two credentials.
 func (m *Mux) ambiguous(rc *fasthttp.RequestCtx) *failure.Failure {
+	if foreignTarget(rc) {
+		return failure.New(failurepb.Code_VALIDATION, failure.ForeignTarget)
+	}
 	const inChunks = -1
 	chunked, seen := rc.Request.Header.ContentLength() == inChunks, 0
 	for line := range bytes.Lines(rc.Request.Header.RawHeaders()) {
@@ -272,6 +276,15 @@ func (m *Mux) ambiguous(rc *fasthttp.RequestCtx) *failure.Failure {
 		}
 	}
 	return nil
+}
+
+// foreignTarget says whether the request target, in absolute form, names another host than Host.
+func foreignTarget(rc *fasthttp.RequestCtx) bool {
+	target := rc.Request.Header.RequestURI()
+	if len(target) == 0 || target[0] == '/' || target[0] == '*' {
+		return false
+	}
+	return !bytes.EqualFold(rc.URI().Host(), rc.Request.Header.Host())
 }
 
 func (m *Mux) run(rc *fasthttp.RequestCtx, at *mounted, route *Route) {

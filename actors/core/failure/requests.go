@@ -8,6 +8,7 @@ const (
 	FoldedHeader               Reason = "folded_header"
 	RepeatedHeader             Reason = "repeated_header"
 	TwoLengths                 Reason = "two_lengths"
+	ForeignTarget              Reason = "foreign_target"
 	UnknownHost                Reason = "unknown_host"
 	ForeignOrigin              Reason = "foreign_origin"
 	ForeignSite                Reason = "foreign_site"
@@ -56,6 +57,8 @@ func requestWords(r Reason) string {
 		return "{header} must be there only once"
 	case TwoLengths:
 		return "Content-Length and Transfer-Encoding cannot be used together"
+	case ForeignTarget:
+		return "the request target and Host must name the same host"
 	case UnknownHost:
 		return "the server is not known by this name: {from}"
 	case ForeignOrigin:
