@@ -91,7 +91,7 @@ fmt-check:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
 
 lint: ## golangci-lint with the import boundaries of .golangci.yml
-	$(TOOLS) golangci-lint run ./... ./.ci/gate
+	$(TOOLS) golangci-lint run --allow-parallel-runners ./... ./.ci/gate
 
 vet: ## go vet
 	$(GO) vet ./... ./.ci/gate

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
 )
 
 // What no call can have consumed is not believed, whatever the dialect, and the log says so.
