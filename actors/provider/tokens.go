@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"context"
+	"log/slog"
 	"math"
 	"strconv"
 	"strings"
@@ -8,9 +10,6 @@ import (
 
 // maxTokens is more than any call can consume: contexts of models end far below.
 const maxTokens = 100_000_000
-
-// Disbelieved is what is logged of a call whose provider says that it has consumed what no call can have.
-const Disbelieved = "a provider's usage cannot be: an estimate is booked"
 
 // NoCount stands for a number of tokens that no call can have consumed, or for what is no number.
 const NoCount = -1
@@ -48,4 +47,9 @@ func Believable(counts ...int64) bool {
 		}
 	}
 	return true
+}
+
+// LogDisbelieved logs that a provider says what no call can have consumed.
+func LogDisbelieved(log *slog.Logger, attrs ...slog.Attr) {
+	log.LogAttrs(context.Background(), slog.LevelWarn, "a provider's usage cannot be: an estimate is booked", attrs...)
 }

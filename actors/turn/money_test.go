@@ -112,7 +112,7 @@ func TestABudgetOfExactlyThePrice(t *testing.T) {
 			require.Equal(t, ends, finish.GetStopReason(), "%s %d", name, budget)
 			if ends == conversationpb.StopReason_END_TURN {
 				require.Nil(t, finish.GetPartial(), name)
-				require.EqualValues(t, price, finish.GetUsage().GetCostNanoUsd(), name)
+				require.Equal(t, price, finish.GetUsage().GetCostNanoUsd(), name)
 				require.Len(t, strings.Fields(finish.GetContent()), int(one.tokens), name)
 			}
 			require.LessOrEqual(t, finish.GetUsage().GetCostNanoUsd(), budget+2_000, name)

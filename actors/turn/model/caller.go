@@ -92,7 +92,7 @@ func (c *caller) run(ctx context.Context, this *call, stream Stream, try attempt
 	}
 	made.End(outcome)
 	if out.usage.Disbelieved {
-		c.config.Logger.Warn(provider.Disbelieved, slog.String("provider", this.provider), slog.String("run", this.request.RunID))
+		provider.LogDisbelieved(c.config.Logger, slog.String("provider", this.provider), slog.String("run", this.request.RunID))
 	}
 	return out.answer(), err
 }
