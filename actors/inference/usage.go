@@ -113,7 +113,7 @@ const (
 // book closes the books on a call.
 func (c *Caller) book(call *Call, t *target, used *consumed, outcome string) {
 	if used.disbelieved {
-		provider.LogDisbelieved(c.parts.Logger, slog.String("model", t.key), slog.String("service", t.service))
+		c.parts.Logger.Warn("a provider's usage cannot be: an estimate is booked", slog.String("model", t.key), slog.String("service", t.service))
 	}
 	t.made.End(outcome)
 	price := t.model.GetPrice()

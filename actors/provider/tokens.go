@@ -1,8 +1,6 @@
 package provider
 
 import (
-	"context"
-	"log/slog"
 	"math"
 	"strconv"
 	"strings"
@@ -47,9 +45,4 @@ func Believable(counts ...int64) bool {
 		}
 	}
 	return true
-}
-
-// LogDisbelieved logs that a provider says what no call can have consumed.
-func LogDisbelieved(log *slog.Logger, attrs ...slog.Attr) {
-	log.LogAttrs(context.Background(), slog.LevelWarn, "a provider's usage cannot be: an estimate is booked", attrs...)
 }

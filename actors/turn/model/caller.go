@@ -92,7 +92,7 @@ func (c *caller) run(ctx context.Context, this *call, stream Stream, try attempt
 	}
 	made.End(outcome)
 	if out.usage.Disbelieved {
-		provider.LogDisbelieved(c.config.Logger, slog.String("provider", this.provider), slog.String("run", this.request.RunID))
+		c.config.Logger.Warn("a provider's usage cannot be: an estimate is booked", slog.String("provider", this.provider), slog.String("run", this.request.RunID))
 	}
 	return out.answer(), err
 }
