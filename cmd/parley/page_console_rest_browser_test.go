@@ -70,7 +70,7 @@ func TestConsoleWebhooks(t *testing.T) {
 		b.ask("POST", "/agents/responses", object1{"model": agent, "input": "hi"})
 	}
 	b.goTo(p, path)
-	b.see(fmt.Sprintf(`(document.querySelector('#refresh').click(), document.querySelectorAll('.deliveries tr [data-status="failed"]').length === %d)`, many))
+	b.see(fmt.Sprintf(`(document.querySelector('#refresh')?.click(), document.querySelectorAll('.deliveries tr [data-status="failed"]').length === %d)`, many))
 	b.tap(`.deliveries tr[data-row="0"] a`)
 	b.see(`document.querySelector('.delivery .heads')?.textContent.includes('HTTP/1.1 410 Gone') && location.search.includes('delivery=')`)
 	b.checkConsole("webhooks-failed")
