@@ -126,6 +126,8 @@ func (o outcome) rerun() (tests []result, final string) {
 		case r.status == "pass" || r.status == "skip":
 		case definite.MatchString(r.output):
 			return nil, r.name + ": a panic, a race, a leak, a golden file or a property is never run again"
+		case !strings.Contains(r.output, "--- FAIL: "+r.name+" ("): // test2json says that it failed, the test itself does not
+			return nil, r.name + ": the process ended in it, so the tests behind it did not run"
 		default:
 			tests = append(tests, r)
 		}

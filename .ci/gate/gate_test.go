@@ -66,6 +66,7 @@ func TestRed(t *testing.T) {
 		"panic":       "func TestA(t *testing.T) { if _, err := os.Stat(mark); err != nil { _ = os.WriteFile(mark, nil, 0o600); panic(\"x\") } }",
 		"golden file": "func TestA(t *testing.T) { if _, err := os.Stat(mark); err != nil { _ = os.WriteFile(mark, nil, 0o600); t.Fatal(\"run with -rewrite\") } }",
 		"main":        "func TestMain(m *testing.M) { m.Run(); os.Exit(1) }\nfunc TestA(t *testing.T) { _ = mark }",
+		"death":       "func TestA(t *testing.T) { if _, err := os.Stat(mark); err != nil { _ = os.WriteFile(mark, nil, 0o600); os.Exit(1) } }\nfunc TestB(t *testing.T) {}",
 		"exit":        "func TestA(t *testing.T) { _ = mark; os.Exit(0) }",
 	} {
 		t.Run(name, func(t *testing.T) {

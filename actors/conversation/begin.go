@@ -30,6 +30,7 @@ func (r *request) asked() *conversationpb.Queued {
 	return &conversationpb.Queued{
 		CommandId:      r.Command.GetCommandId(),
 		IssuedAt:       r.Command.GetIssuedAt(),
+		IssuedBy:       r.Command.GetIssuedBy(),
 		AgentVersion:   r.Command.GetAgentVersion(),
 		ByUser:         r.by(),
 		ByToken:        name(r.Command.GetCaller().GetTokenId()),
@@ -74,7 +75,7 @@ func (r *request) begin(lease *conversationpb.Lease, message *conversationpb.Mes
 // queued: who asked was told the place in the queue.
 func (r *request) start(q *conversationpb.Queued, lease *conversationpb.Lease, queued bool) (after uint64) {
 	after = max(r.state.GetLastSeq(), r.made)
-	r.emit(lease.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_TurnStarted{TurnStarted: &conversationpb.TurnStarted{
+	r.emit(lease.GetRunId(), &conversationpb.Event{IssuedBy: q.GetIssuedBy(), Body: &conversationpb.Event_TurnStarted{TurnStarted: &conversationpb.TurnStarted{
 		Lease: lease, CommandId: q.GetCommandId(), AfterSeq: after, IssuedAt: q.GetIssuedAt(), Queued: queued,
 	}}})
 	return after

@@ -25,7 +25,7 @@ func (r *request) create(c *conversationpb.Create) *machine.Failure {
 		return f
 	}
 	if id := r.Command.GetCommandId(); id != "" {
-		state.Outcomes = []*conversationpb.Outcome{{CommandId: id, IssuedAt: r.Command.GetIssuedAt()}}
+		state.Outcomes = []*conversationpb.Outcome{{CommandId: id, IssuedAt: r.Command.GetIssuedAt(), IssuedBy: r.Command.GetIssuedBy()}}
 	}
 	r.created(state)
 	return r.reply(stateReply(r.state))

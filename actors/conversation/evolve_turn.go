@@ -173,6 +173,7 @@ func (m *rules) actionClosed(next *conversationpb.State, event *conversationpb.E
 
 	outcome := &conversationpb.Outcome{
 		CommandId: closed.GetCommandId(), RunId: event.GetRunId(), Seq: event.GetSeq(), IssuedAt: closed.GetIssuedAt(),
+		IssuedBy: event.GetIssuedBy(),
 	}
 	if closed.GetHow() != conversationpb.HowCancelled {
 		outcome.UserMessageId = turn.GetUserMessage().GetId()
@@ -195,7 +196,7 @@ func (m *rules) turnResumed(next *conversationpb.State, event *conversationpb.Ev
 	next.Continuable = false
 	m.remember(next, &conversationpb.Outcome{
 		CommandId: resumed.GetCommandId(), RunId: event.GetRunId(), UserMessageId: lease.GetUserMessage().GetId(),
-		Seq: resumed.GetAfterSeq(), IssuedAt: resumed.GetIssuedAt(),
+		Seq: resumed.GetAfterSeq(), IssuedAt: resumed.GetIssuedAt(), IssuedBy: event.GetIssuedBy(),
 	})
 }
 

@@ -180,6 +180,8 @@ func fork(s *conversationpb.State) *conversationpb.State {
 		TitleProvisional: s.TitleProvisional,
 		Pushes:           s.Pushes,
 		Queue:            s.Queue,
+		Forgotten:        s.Forgotten,
+		ForgottenRest:    s.ForgottenRest,
 	}
 	keepUnknown(s, next)
 	return next

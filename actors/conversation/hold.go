@@ -107,6 +107,6 @@ func (m *rules) handed(next *conversationpb.State, event *conversationpb.Event, 
 	}
 	next.BackgroundRun = held.GetRunId()
 	m.remember(next, &conversationpb.Outcome{
-		CommandId: held.GetCommandId(), Seq: event.GetSeq(), IssuedAt: held.GetIssuedAt(),
+		CommandId: held.GetCommandId(), Seq: event.GetSeq(), IssuedAt: held.GetIssuedAt(), IssuedBy: event.GetIssuedBy(),
 	})
 }

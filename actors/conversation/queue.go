@@ -145,13 +145,14 @@ func (m *rules) messageDequeued(next *conversationpb.State, event *conversationp
 		if q.GetMessage().GetRunId() == event.GetRunId() {
 			m.remember(next, &conversationpb.Outcome{
 				CommandId: q.GetCommandId(), RunId: event.GetRunId(), UserMessageId: q.GetMessage().GetId(), Seq: event.GetSeq(),
-				IssuedAt: q.GetIssuedAt(), Queued: !q.GetFirst(),
+				IssuedAt: q.GetIssuedAt(), IssuedBy: q.GetIssuedBy(), Queued: !q.GetFirst(),
 			})
 		}
 	}
 	unqueue(next, event.GetRunId())
 	m.remember(next, &conversationpb.Outcome{
 		CommandId: gone.GetCommandId(), RunId: event.GetRunId(), Seq: event.GetSeq(), IssuedAt: gone.GetIssuedAt(),
+		IssuedBy: event.GetIssuedBy(),
 	})
 }
 

@@ -84,3 +84,54 @@ func TestRepeatsOfForgottenCommands(t *testing.T) {
 	require.Nil(t, failure, "what is given for the first time is carried out, however long it took")
 	require.Equal(t, "late", title())
 }
+
+// TestRepeatsThroughClocksThatDiffer: what is forgotten of one node says nothing of a command that another one issued, however far its
+// clock is behind.
+func TestRepeatsThroughClocksThatDiffer(t *testing.T) {
+	const hour = 3_600_000
+	limits := conversation.DefaultLimits()
+	limits.Outcomes = 4
+	rules := conversation.New(limits)
+	env := machine.Env{Node: "n1", Epoch: 1, NewID: func(kind string) string { return kind }}
+	var state proto.Message
+	give := func(id, by string, issued int64, repeated bool) *machine.Failure {
+		command := &conversationpb.Command{
+			ConversationId: "conv_1", Caller: &conversationpb.Caller{TenantId: "t", ProjectId: "p", Trusted: true},
+			CommandId: id, IssuedBy: by, IssuedAt: issued, Repeated: repeated,
+			Body: &conversationpb.Command_Update{Update: &conversationpb.Update{Patch: &conversationpb.Patch{Title: proto.String(id)}}},
+		}
+		if state == nil {
+			command.Body = &conversationpb.Command_Create{Create: &conversationpb.Create{Agent: agent()}}
+		}
+		decision, failure := rules.Decide(state, command, env)
+		if failure == nil {
+			state = rules.Evolve(state, decision.Events)
+		}
+		return failure
+	}
+	require.Nil(t, give("create", "a", 2*hour, false))
+	for i := range 10 {
+		require.Nil(t, give(fmt.Sprint("a", i), "a", int64(2*hour+i), false))
+	}
+	require.Nil(t, give("new", "b", hour, true), "b has given nothing before")
+	require.NotNil(t, give("a0", "a", 2*hour, true), "a's command was carried out and is forgotten")
+	require.NotNil(t, give("old", "", hour, true), "who issued it is not known")
+	for i := range 10 {
+		require.Nil(t, give(fmt.Sprint("b", i), "b", int64(hour+10+i), false))
+	}
+	require.NotNil(t, give("b0", "b", hour+10, true))
+	require.Nil(t, give("newer", "b", hour+100, true), "it was issued after all of b's that are forgotten")
+	require.Nil(t, give("newest", "a", 2*hour+100, true))
+	for i := range 40 { // more nodes than are told apart
+		for j := range 5 {
+			require.Nil(t, give(fmt.Sprint("n", i, "/", j), fmt.Sprint("n", i), int64(3*hour+i), false))
+		}
+	}
+	for i := range 39 {
+		require.NotNil(t, give(fmt.Sprint("n", i, "/0"), fmt.Sprint("n", i), int64(3*hour+i), true), i)
+	}
+	last, is := state.(*conversationpb.State)
+	require.True(t, is)
+	require.LessOrEqual(t, len(last.GetForgotten()), 16)
+	require.EqualValues(t, 3*hour+39, last.GetForgottenAt(), "as the release before reads it")
+}

@@ -25,6 +25,9 @@ type request struct {
 // emit adds an event of a run, "" = of none, and what follows from it for those who are told of the run.
 func (r *request) emit(runID string, event *conversationpb.Event) {
 	event.RunId = runID
+	if event.GetTurnStarted() == nil { // whose command may have come before
+		event.IssuedBy = r.Command.GetIssuedBy()
+	}
 	r.Emit(event)
 	if event.GetTurnEnded() != nil || event.GetTurnPaused() != nil {
 		r.tell(runID)
@@ -98,7 +101,7 @@ func (r *request) outcomeOf(id string) *conversationpb.Outcome {
 		if q.GetCommandId() == id {
 			return &conversationpb.Outcome{
 				CommandId: id, RunId: q.GetMessage().GetRunId(), UserMessageId: q.GetMessage().GetId(), Seq: r.state.GetLastSeq(),
-				IssuedAt: q.GetIssuedAt(), Queued: !q.GetFirst(),
+				IssuedAt: q.GetIssuedAt(), IssuedBy: q.GetIssuedBy(), Queued: !q.GetFirst(),
 			}
 		}
 	}
@@ -109,7 +112,10 @@ func (r *request) outcomeOf(id string) *conversationpb.Outcome {
 // out might be the second time. Whoever gave it has to look. One that was issued after all that is forgotten is not
 // among them, whatever the clocks say: they are compared with what the same clock said.
 func (r *request) forgotten() *machine.Failure {
-	if !r.Command.GetRepeated() || r.state.GetForgottenAt() == 0 || r.Command.GetIssuedAt() > r.state.GetForgottenAt() {
+	if !r.Command.GetRepeated() {
+		return nil
+	}
+	if at, some := forgottenOf(r.state, r.Command.GetIssuedBy()); !some || r.Command.GetIssuedAt() > at {
 		return nil
 	}
 	return failure.New(failurepb.Code_UNAVAILABLE, failure.OutcomeForgotten)

@@ -35,12 +35,12 @@ func (m *rules) apply(next *conversationpb.State, event *conversationpb.Event) *
 		cancelRequested(next)
 		m.remember(next, &conversationpb.Outcome{
 			CommandId: body.CancelRequested.GetCommandId(), RunId: event.GetRunId(), Seq: event.GetSeq(),
-			IssuedAt: body.CancelRequested.GetIssuedAt(),
+			IssuedAt: body.CancelRequested.GetIssuedAt(), IssuedBy: event.GetIssuedBy(),
 		})
 	case *conversationpb.Event_Updated:
 		updated(next, event, body.Updated)
 		m.remember(next, &conversationpb.Outcome{
-			CommandId: body.Updated.GetCommandId(), Seq: event.GetSeq(), IssuedAt: body.Updated.GetIssuedAt(),
+			CommandId: body.Updated.GetCommandId(), Seq: event.GetSeq(), IssuedAt: body.Updated.GetIssuedAt(), IssuedBy: event.GetIssuedBy(),
 		})
 	case *conversationpb.Event_Truncated:
 		truncated(next, event, body.Truncated)
@@ -119,6 +119,7 @@ func (m *rules) turnStarted(next *conversationpb.State, event *conversationpb.Ev
 		UserMessageId: lease.GetUserMessage().GetId(),
 		Seq:           started.GetAfterSeq(),
 		IssuedAt:      started.GetIssuedAt(),
+		IssuedBy:      event.GetIssuedBy(),
 		Queued:        started.GetQueued(),
 	})
 }
@@ -140,7 +141,7 @@ func (m *rules) remember(next *conversationpb.State, outcome *conversationpb.Out
 	for i, known := range next.GetOutcomes() {
 		if spare > 0 && i != active {
 			spare--
-			next.ForgottenAt = max(next.GetForgottenAt(), known.GetIssuedAt())
+			forget(next, known)
 			continue
 		}
 		outcomes = append(outcomes, known)
@@ -148,7 +149,7 @@ func (m *rules) remember(next *conversationpb.State, outcome *conversationpb.Out
 	if spare <= 0 {
 		outcomes = append(outcomes, outcome)
 	} else {
-		next.ForgottenAt = max(next.GetForgottenAt(), outcome.GetIssuedAt())
+		forget(next, outcome)
 	}
 	next.Outcomes = outcomes
 }
@@ -189,7 +190,8 @@ func missed(next *conversationpb.State, run string) {
 		}
 		outcomes := slices.Clone(next.GetOutcomes())
 		outcomes[i] = &conversationpb.Outcome{
-			CommandId: known.GetCommandId(), RunId: known.GetRunId(), Seq: known.GetSeq(), IssuedAt: known.GetIssuedAt(), Missed: true,
+			CommandId: known.GetCommandId(), RunId: known.GetRunId(), Seq: known.GetSeq(), IssuedAt: known.GetIssuedAt(),
+			IssuedBy: known.GetIssuedBy(), Missed: true,
 		}
 		next.Outcomes = outcomes
 	}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/naming"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -28,7 +29,7 @@ func serverObject(raw []byte, limit int) ([]byte, *machine.Failure) {
 
 // title trims a title and checks its length in characters (document 2, "Limits").
 func (m *rules) title(text string) (string, *machine.Failure) {
-	text = strings.TrimSpace(text)
+	text = strings.TrimSpace(naming.Plain(text))
 	if !utf8.ValidString(text) {
 		return "", failure.New(failurepb.Code_VALIDATION, failure.NotUTF8).In("title")
 	}

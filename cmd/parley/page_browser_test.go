@@ -29,6 +29,7 @@ type browser struct {
 		sync.Mutex
 		errors   []string
 		requests []string
+		failures []string
 	}
 }
 
@@ -55,10 +56,11 @@ func newBrowser(t *testing.T, extra ...chromedp.ExecAllocatorOption) *browser {
 	return b
 }
 
-// listen notes what the page throws and whom it asks, for as long as the tab lives.
+// listen notes what the page throws, whom it asks and what of it fails, for as long as the tab lives.
 func (b *browser) listen(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
 	exceptions := cdp.Events(b.ctx, target, runtime.ExceptionThrown) //nolint:contextcheck // as long as the tab
 	requests := cdp.Events(b.ctx, target, network.RequestWillBeSent) //nolint:contextcheck // as long as the tab
+	failures := cdp.Events(b.ctx, target, network.LoadingFailed)     //nolint:contextcheck // as long as the tab
 	if _, err := cdp.Call(ctx, target, runtime.Enable, cdp.Empty{}); err != nil {
 		return chromedp.Void{}, err
 	}
@@ -79,6 +81,14 @@ func (b *browser) listen(ctx context.Context, target *chromedp.Target) (chromedp
 			b.note(&b.mu.requests, event.Request.URL)
 		}
 	})
+	b.ended.Go(func() {
+		for event, err := range failures {
+			if err != nil {
+				return
+			}
+			b.note(&b.mu.failures, fmt.Sprint(event.Type, " ", event.ErrorText))
+		}
+	})
 	return chromedp.Void{}, err
 }
 
@@ -95,7 +105,7 @@ const redrawn = "Could not find node with given id"
 func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	for _, action := range actions {
-		ctx, cancel := context.WithTimeout(b.ctx, 70*time.Second)
+		ctx, cancel := context.WithTimeout(b.ctx, stepTime)
 		_, err := chromedp.Run(ctx, action)
 		for err != nil && ctx.Err() == nil && strings.Contains(err.Error(), redrawn) {
 			_, err = chromedp.Run(ctx, action)
@@ -108,11 +118,73 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 // see waits until an expression of the page is true.
 func (b *browser) see(expression string) {
 	b.t.Helper()
-	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(time.Minute), chromedp.WithPollingInterval(50*time.Millisecond)))
+	b.tell(expression, "true")
+}
+
+// tell waits until an expression of the page is true, and returns what another one says at the same moment: the page may draw anew
+// what it shows at any time.
+func (b *browser) tell(when, what string) string {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, stepTime)
+	defer cancel()
+	said, err := chromedp.Run(ctx, await(`(`+when+`) && [String(`+what+`)]`))
 	if err != nil {
-		b.screenshot("failed-" + b.t.Name() + ".png")
+		b.screenshot("failed-" + strings.ReplaceAll(b.t.Name(), "/", "-") + ".png")
+		b.mu.Lock()
+		b.t.Logf("requests that failed: %q", b.mu.failures)
+		b.mu.Unlock()
 	}
-	require.NoErrorf(b.t, err, "waiting for %s", expression)
+	require.NoErrorf(b.t, err, "waiting for %s", when)
+	require.Len(b.t, said, 1)
+	return said[0]
+}
+
+// Bounds of a step of a test: awaiting in the page, and all of it.
+const (
+	seeTime  = time.Minute
+	stepTime = 70 * time.Second
+)
+
+// await evaluates an expression of the page until it has a value that is not false. What it looks into may not be there yet.
+func await(expression string) chromedp.Action[[]string] {
+	return chromedp.Poll[[]string](`(() => { try { return `+expression+`; } catch (error) { if (error.name === 'SyntaxError') throw error; return false; } })()`,
+		chromedp.WithPollingTimeout(seeTime), chromedp.WithPollingInterval(50*time.Millisecond))
+}
+
+// once does something with the first element that a selector names, when it is there and the step says that it was done. It is one
+// evaluation: between finding an element and acting on it in another one, the page may draw it anew or move it.
+func once(selector, step string) chromedp.Action[chromedp.Void] {
+	return func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+		_, err := await(fmt.Sprintf(`((found) => found !== null && %s && ['done'])(document.querySelector(%q))`, step, selector))(ctx, target)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", selector, err)
+		}
+		return chromedp.Void{}, err
+	}
+}
+
+// click clicks what can be clicked and is covered by nothing, and leaves the focus there, as a mouse does.
+func click(selector string) chromedp.Action[chromedp.Void] {
+	return once(selector, `(() => {
+		if (found.matches(':disabled') || !found.checkVisibility()) return false;
+		found.scrollIntoView({ block: 'nearest', inline: 'nearest', behavior: 'instant' });
+		const box = found.getBoundingClientRect(), top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+		if (!found.contains(top) && top?.closest('label')?.control !== found) return false;
+		found.focus();
+		found.click();
+		return true;
+	})()`)
+}
+
+// setValue gives a field a value as a person would.
+func setValue(selector, value string) chromedp.Action[chromedp.Void] {
+	return once(selector, fmt.Sprintf(`(() => {
+		if (found instanceof HTMLSelectElement && ![...found.options].some((one) => one.value === %[1]q)) return false;
+		found.value = %[1]q;
+		found.dispatchEvent(new Event('input', { bubbles: true }));
+		found.dispatchEvent(new Event('change', { bubbles: true }));
+		return true;
+	})()`, value))
 }
 
 // screenshot keeps a picture for people in PARLEY_SCREENSHOTS, and returns it.
@@ -131,8 +203,7 @@ func (b *browser) screenshot(name string) []byte {
 
 func (b *browser) say(text string) {
 	b.t.Helper()
-	b.do(chromedp.SendKeys("#text", text))
-	b.click("#send")
+	b.do(chromedp.SendKeys("#text", text), click("#send"))
 }
 
 const pageAgents = `
@@ -167,7 +238,7 @@ func TestPage(t *testing.T) {
 	b.newConversation("slow")
 	b.say("Count, please")
 	b.see(`document.querySelector('.message.streaming')?.textContent.includes('w5')`)
-	b.click("#stop")
+	b.do(click("#stop"))
 	b.see(`document.querySelector('#status').dataset.state === 'idle' && [...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('Stopped'))`)
 	b.screenshot("4-stopped.png")
 
@@ -184,15 +255,15 @@ func TestPage(t *testing.T) {
 	b.do(chromedp.Reload())
 	b.see(`document.body.dataset.ready === 'true' && document.querySelectorAll('.message.user').length === 2`)
 	b.see(`document.querySelectorAll('#list li').length === 2`)
-	b.do(chromedp.SetValue("#title", "Counting"), chromedp.Evaluate[chromedp.Void](`document.querySelector('#title').dispatchEvent(new Event('change'))`))
+	b.do(setValue("#title", "Counting"))
 	b.see(`document.querySelector('#list').textContent.includes('Counting')`)
-	b.click("#delete")
+	b.do(click("#delete"))
 	b.see(`document.querySelector('#confirm').open && document.querySelector('#confirm-text').textContent.includes('“Counting”')`)
-	b.click("#confirm-no") // it asks, and takes no for an answer
+	b.do(click("#confirm-no")) // it asks, and takes no for an answer
 	b.see(`!document.querySelector('#confirm').open && document.activeElement.id === 'delete' && document.querySelectorAll('#list li').length === 2`)
-	b.click("#delete")
+	b.do(click("#delete"))
 	b.see(`document.querySelector('#confirm').open`)
-	b.click("#confirm-yes")
+	b.do(click("#confirm-yes"))
 	b.see(`document.querySelectorAll('#list li').length === 1 && location.hash === '' && document.activeElement.id === 'text'`)
 	b.checkQuiet(p)
 	checkPicture(t, picture)
@@ -239,4 +310,32 @@ func TestDocsPage(t *testing.T) {
 	b.do(chromedp.Navigate("http://" + p.listen + "/api/client/v1/docs"))
 	b.see(`document.querySelectorAll('.opblock').length >= 30`)
 	b.checkQuiet(p)
+}
+
+// TestStepsOfABrowser: a step takes an element as it is at that moment, on a page that draws it anew, elsewhere, all the time; what is
+// covered is not clicked until it is free.
+func TestStepsOfABrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts a browser")
+	}
+	b := newBrowser(t)
+	b.do(chromedp.Navigate("about:blank"), chromedp.Evaluate[chromedp.Void](`void (window.clicks = 0, window.draw = () => {
+		const button = document.createElement('button'), field = document.createElement('input');
+		button.id = 'go'; button.textContent = 'Go'; button.style = 'position: fixed; left: ' + Math.random() * 900 + 'px; top: 300px';
+		button.onclick = () => { window.clicks++; };
+		field.id = 'field'; field.onchange = () => { window.wrote = field.value; };
+		document.body.replaceChildren(button, field);
+	}, window.drawing = setInterval(draw, 1))`))
+	const times = 30
+	for range times {
+		b.do(click("#go"))
+	}
+	b.do(setValue("#field", `"a"`))
+	require.Equal(t, fmt.Sprint(times, ` "a"`), b.tell(`document.querySelector('#go') !== null`, `window.clicks + ' ' + window.wrote`))
+
+	b.do(chromedp.Evaluate[chromedp.Void](`void (clearInterval(drawing), draw(), window.clicks = 0, window.covered = 0, window.cover = document.createElement('div'),
+		cover.style = 'position: fixed; inset: 0', document.elementFromPoint = ((look) => (...at) => { if (++window.covered === 3) cover.remove(); return look(...at); })(document.elementFromPoint.bind(document)),
+		document.body.append(cover))`))
+	b.do(click("#go"))
+	require.Equal(t, "1 3", b.tell(`true`, `window.clicks + ' ' + window.covered`))
 }

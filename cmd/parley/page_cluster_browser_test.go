@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,8 +39,8 @@ func TestPageOfACluster(t *testing.T) {
 		require.Less(t, tries, 20, "every conversation is owned by the page's node")
 		before := b.text(`document.location.hash`)
 		b.do(chromedp.Evaluate[chromedp.Void](createSlow))
-		b.see(`document.location.hash !== ` + quoted(before) + ` && document.querySelector('#link').dataset.state === 'live' && document.querySelector('#nodes li[data-owner]') !== null`)
-		owner = b.text(`document.querySelector('#nodes li[data-owner]').dataset.node`)
+		owner = b.tell(`document.location.hash !== `+quoted(before)+` && document.querySelector('#link').dataset.state === 'live' && document.querySelector('#nodes li[data-owner]') !== null`,
+			`document.querySelector('#nodes li[data-owner]').dataset.node`)
 	}
 	b.say("Count, please")
 	b.see(`document.querySelector('.message.streaming')?.textContent.includes('w8')`)
@@ -58,9 +59,10 @@ func TestPageOfACluster(t *testing.T) {
 	require.NoError(t, c.awaitSettled(t.Context(), 3))
 	b.see(`[...document.querySelectorAll('#nodes li')].every((node) => node.dataset.state === 'up')`)
 	require.NoError(t, here.Kill())
-	b.see(`!document.querySelector('#banner').hidden && document.querySelector('#banner').dataset.state === 'bad' && document.querySelectorAll('#banner a').length === 2`)
+	another := b.tell(`!document.querySelector('#banner').hidden && document.querySelector('#banner').dataset.state === 'bad' && document.querySelectorAll('#banner a').length === 2`,
+		`document.querySelector('#banner a').href`)
 	b.screenshot("10-own-node-gone.png")
-	b.do(chromedp.Navigate(b.text(`document.querySelector('#banner a').href`)))
+	b.do(chromedp.Navigate(another))
 	b.see(`document.body.dataset.ready === 'true' && document.querySelectorAll('.message').length === 2 && !location.href.startsWith(` + quoted(here.URL()) + `)`)
 	b.screenshot("11-on-another-node.png")
 
@@ -79,7 +81,9 @@ func TestPageOfACluster(t *testing.T) {
 // text is what an expression of the page says.
 func (b *browser) text(expression string) string {
 	b.t.Helper()
-	said, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](expression))
+	ctx, cancel := context.WithTimeout(b.ctx, stepTime)
+	defer cancel()
+	said, err := chromedp.Run(ctx, chromedp.Evaluate[string](expression))
 	require.NoError(b.t, err)
 	return said
 }

@@ -58,8 +58,7 @@ func TestConsoleAgents(t *testing.T) {
 	b.tap("#publish")
 	b.fill(`dialog [name="changelog"]`, "The first one")
 	b.tap(`dialog button[type="submit"]`)
-	b.see(`document.querySelector('dialog') === null && document.querySelector('.facts').textContent.includes('version 1 runs')`)
-	require.Equal(t, "0", b.text(`String(document.querySelectorAll('#unpublished').length)`))
+	b.see(`document.querySelector('dialog') === null && document.querySelector('.facts').textContent.includes('version 1 runs') && document.querySelector('#unpublished') === null`)
 
 	b.fill(`.agent-form [name="temperature"]`, "9")
 	b.do(chromedp.Evaluate[chromedp.Void](`void document.querySelector('.agent-form [name="temperature"]').dispatchEvent(new FocusEvent('blur'))`))
@@ -73,19 +72,20 @@ func TestConsoleAgents(t *testing.T) {
 	b.goTo(p, at+"?view=versions")
 	b.tap(`.tabs a`)
 	b.see(`document.querySelector('.agent-form [name="temperature"]') !== null`)
-	b.fill(`.agent-form [name="temperature"]`, "0.5")
-	b.tap(`.tabs a:nth-child(3)`)
+	// Typed, and left before the next frame is drawn.
+	b.see(`((field, away) => field !== null && (field.value = '0.5', field.dispatchEvent(new Event('input', { bubbles: true })), away.click(), true))(
+		document.querySelector('.agent-form [name="temperature"]'), document.querySelector('.tabs a:nth-child(3)'))`)
 	b.see(`document.querySelector('.versions') !== null`)
 	b.tap(`.tabs a`)
 	b.see(`document.querySelector('.agent-form [name="temperature"]')?.value === '0.5'`) // what was typed is still there
 	b.fill(`.agent-form [name="tools"]`, `[{"name": "track", "description": "Where an order is", "url": "`+service.URL+`", "method": "GET", "approval": "always", "headers": {"X-Key": "verysecret"}, "inputSchema": {"type": "object", "properties": {"order": {"type": "integer", "minimum": 1}}, "required": ["order"]}}]`)
 	b.tap(`.agent-form button[type="submit"]`)
-	b.see(`document.querySelector('dialog .diff ins') !== null && document.querySelector('dialog .diff').textContent.includes('config.temperature')`)
-	require.NotContains(t, b.text(`document.querySelector('dialog').textContent`), "verysecret")
+	require.NotContains(t, b.tell(`document.querySelector('dialog .diff ins') !== null && document.querySelector('dialog .diff').textContent.includes('config.temperature')`,
+		`document.querySelector('dialog').textContent`), "verysecret")
 	b.checkConsole("agent-review")
 	b.tap("#save-draft")
-	b.see(`document.querySelector('dialog') === null && document.querySelector('#unpublished') !== null`)
-	require.NotContains(t, b.text(`document.body.innerHTML + document.querySelector('.agent-form [name="tools"]').value`), "verysecret")
+	require.NotContains(t, b.tell(`document.querySelector('dialog') === null && document.querySelector('#unpublished') !== null`,
+		`document.body.innerHTML + document.querySelector('.agent-form [name="tools"]').value`), "verysecret")
 
 	b.goTo(p, at+"?view=tools")
 	b.see(`document.querySelector('[data-tool="track"] summary') !== null`)
@@ -107,8 +107,8 @@ func TestConsoleAgents(t *testing.T) {
 	b.tap(`.compare-version[data-version="1"]`)
 	b.see(`document.querySelector('dialog .diff del') !== null`)
 	b.tap("#restore")
-	b.see(`document.querySelector('dialog') === null && document.querySelector('#unpublished') !== null`)
-	require.NotContains(t, b.text(`document.querySelector('.pane-thing').textContent`), "track")
+	require.NotContains(t, b.tell(`document.querySelector('dialog') === null && document.querySelector('#unpublished') !== null`,
+		`document.querySelector('.pane-thing').textContent`), "track")
 
 	b.goTo(p, at+"?view=a2a")
 	b.tap("#expose")
@@ -150,8 +150,7 @@ func TestConsoleAgents(t *testing.T) {
 func (b *browser) words() {
 	b.t.Helper()
 	b.do(chromedp.Evaluate[chromedp.Void](`void import('/dashboard/messages.js').then(({ missing }) => { window.missing = [...missing].join(); })`))
-	b.see(`window.missing !== undefined`)
-	require.Empty(b.t, b.text(`window.missing`))
+	require.Empty(b.t, b.tell(`window.missing !== undefined`, `window.missing`))
 }
 
 // TestConsoleModels: a provider whose key is never shown again, a model, a call of it that fails and one that does not.
@@ -205,8 +204,7 @@ func TestConsoleModels(t *testing.T) {
 	b.checkConsole("model-failed")
 	open.Store(true)
 	b.tap("#try-model")
-	b.see(`document.querySelector('.outcome[data-outcome="ok"]')?.textContent.includes('9 → 1 tokens')`)
-	require.Contains(t, b.text(`document.querySelector('.outcome').textContent`), "$0.000019")
+	b.see(`document.querySelector('.outcome[data-outcome="ok"]').textContent.includes('9 → 1 tokens') && document.querySelector('.outcome').textContent.includes('$0.000019')`)
 	b.checkConsole("model")
 	b.fill(`.model-form [name="inputTokenPer1M"]`, "-1")
 	b.tap(`.model-form button[type="submit"]`)

@@ -37,8 +37,7 @@ func (b *browser) ask(method, path string, body any) tree {
 	require.NoError(b.t, err)
 	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`void (window.answered = undefined, fetch(%q, { method: %q, headers: { 'Content-Type': 'application/json' }, body: %q }).then((a) => a.text().then((text) => { window.answered = a.status + ' ' + text; })))`,
 		"/api/console/v1"+path, method, string(sent))))
-	b.see(`window.answered !== undefined`)
-	status, text, _ := strings.Cut(b.text(`window.answered`), " ")
+	status, text, _ := strings.Cut(b.tell(`window.answered !== undefined`, `window.answered`), " ")
 	require.Regexp(b.t, "^2", status, text)
 	return decode(b.t, text)
 }
@@ -140,16 +139,14 @@ func TestConsoleStory(t *testing.T) {
 	// Each answer costs a cent or so: the second one reaches the budget.
 	b.goTo(p, path)
 	b.see(`document.querySelector('.session[data-ready="true"]') !== null`)
-	for b.text(`document.querySelector('.session-head .status').dataset.status`) != "budget_paused" {
+	const status = `document.querySelector('.session-head .status').dataset.status`
+	for b.tell(`['idle', 'budget_paused'].includes(`+status+`)`, status) != "budget_paused" {
 		before := b.text(`String(document.querySelectorAll('.message.user').length)`)
 		b.fill("#composer", "Another one")
 		b.tap("#send")
 		b.see(`document.querySelectorAll('.message.user').length > ` + before + ` || document.querySelector('.budget[data-paused="true"]') !== null`)
-		b.see(`document.querySelector('.waits-for .allow') !== null || document.querySelector('.budget[data-paused="true"]') !== null`)
-		if b.text(`String(document.querySelector('.waits-for .allow') !== null)`) == "true" {
-			b.tap(".waits-for .allow")
-		}
-		b.see(`['idle', 'budget_paused'].includes(document.querySelector('.session-head .status').dataset.status)`)
+		b.see(`((allow) => allow !== null && !allow.disabled ? (allow.click(), true) : document.querySelector('.budget[data-paused="true"]') !== null)(document.querySelector('.waits-for .allow'))`)
+		b.see(`document.querySelector('.waits-for .allow') === null && ['idle', 'budget_paused'].includes(` + status + `)`)
 	}
 	b.screenshot("console-budget.png")
 	b.fill("#budget-amount", "5")
@@ -204,11 +201,10 @@ func TestConsoleComponents(t *testing.T) {
 	p.start()
 	b.register(p)
 	b.goTo(p, "/dashboard")
-	b.see(`document.querySelector('.overview[aria-busy="false"]') !== null`)
 	// The browser counts what it had kept as nothing: so each part is asked for anew.
 	const most = 120_000
 	weight := 0
-	for part := range strings.FieldsSeq(b.text(`[...new Set(performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation')).map((entry) => entry.name))]
+	for part := range strings.FieldsSeq(b.tell(`document.querySelector('.overview[aria-busy="false"]') !== null`, `[...new Set(performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation')).map((entry) => entry.name))]
 		.filter((name) => !name.includes('/api/')).join(' ')`)) {
 		weight += compressed(t, part)
 	}
@@ -234,8 +230,7 @@ func TestConsoleComponents(t *testing.T) {
 	}
 	// Every word that was asked for is in the table.
 	b.do(chromedp.Evaluate[chromedp.Void](`void import('/dashboard/messages.js').then(({ missing, speak }) => { speak('tr'); window.missing = [...missing].join(); })`))
-	b.see(`window.missing !== undefined && document.documentElement.lang === 'tr'`)
-	require.Empty(t, b.text(`window.missing`))
+	require.Empty(t, b.tell(`window.missing !== undefined && document.documentElement.lang === 'tr'`, `window.missing`))
 	b.checkQuiet(p)
 }
 

@@ -45,7 +45,7 @@ func TestPageByKeyboard(t *testing.T) {
 	b.newConversation("demo")
 	b.do(chromedp.KeyEvent("x"), chromedp.KeyEvent(kb.Enter)) // New leaves the focus in the composer
 	b.see(pageIdle + ` && document.querySelectorAll('#list li').length === 2`)
-	b.do(chromedp.SetValue("#title", "Zebra"), chromedp.Evaluate[chromedp.Void](`document.querySelector('#title').dispatchEvent(new Event('change'))`))
+	b.do(setValue("#title", "Zebra"))
 	b.see(`document.querySelector('#list').textContent.includes('Zebra')`)
 	b.do(chromedp.KeyEvent("k", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
 	b.see(`document.activeElement.id === 'search'`)
@@ -57,7 +57,7 @@ func TestPageByKeyboard(t *testing.T) {
 	b.see(`document.querySelectorAll('.message').length === 0 && location.hash === ''`)
 
 	b.do(chromedp.EmulateViewport(360, 740))
-	b.click("#side-toggle")
+	b.do(click("#side-toggle"))
 	b.see(`document.querySelector('.side').checkVisibility() && document.querySelector('#side-toggle').getAttribute('aria-expanded') === 'true'`)
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.see(`!document.querySelector('.side').checkVisibility() && document.activeElement.id === 'side-toggle' && document.documentElement.scrollWidth <= 360`)
@@ -94,8 +94,7 @@ auth:
 	b.do(chromedp.Navigate("http://" + p.listen + "/"))
 	b.see(`document.querySelector('#signin').open && document.querySelector('#signin-why').hidden && document.activeElement.id === 'signin-token'`)
 	b.screenshot("45-signin.png")
-	b.do(chromedp.SendKeys("#signin-token", "tok-wrong"))
-	b.click("#signin-yes")
+	b.do(chromedp.SendKeys("#signin-token", "tok-wrong"), click("#signin-yes"))
 	b.see(`document.querySelector('#signin').open && !document.querySelector('#signin-why').hidden && document.querySelector('#signin-token').value === ''`)
 	b.do(chromedp.SendKeys("#signin-token", "tok-a"+kb.Enter))
 	b.see(pageReady + ` && !document.querySelector('#signin').open`)
@@ -108,8 +107,7 @@ auth:
 	const expire = `(sessionStorage.setItem('parley.token', 'tok-old'), document.querySelector('#composer').requestSubmit())`
 	b.do(chromedp.SendKeys("#text", "still me"), chromedp.Evaluate[chromedp.Void](expire))
 	b.see(`document.querySelector('#signin').open && document.querySelector('#text').value === 'still me'`)
-	b.do(chromedp.SendKeys("#signin-token", "tok-a"))
-	b.click("#signin-yes")
+	b.do(chromedp.SendKeys("#signin-token", "tok-a"), click("#signin-yes"))
 	b.see(pageIdle + ` && document.querySelectorAll('.message').length === 4 && ` + pageSent)
 
 	b.do(chromedp.SendKeys("#text", "not now"), chromedp.Evaluate[chromedp.Void](expire))

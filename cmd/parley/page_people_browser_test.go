@@ -44,46 +44,42 @@ func TestPageOfPeople(t *testing.T) {
 	b.see(`document.querySelector('#send').disabled && document.querySelector('#list').textContent.includes('waits for you')`)
 	b.do(chromedp.Reload())
 	b.see(pageWaiting) // it waits, whoever looks
-	b.click(".action .deny")
+	b.do(click(".action .deny"))
 	b.see(pageIdle + ` && document.querySelectorAll('.action').length === 0 && ` + lastAnswer + `.querySelector('.call') !== null`)
 	b.see(`document.querySelectorAll('.message').length === 2 && /deni|refus/i.test(` + lastAnswer + `.textContent)`)
 	b.screenshot("22-denied.png")
 
 	b.say("Roll the dice")
 	b.see(pageWaiting)
-	b.do(chromedp.SetValue(".action textarea", "{oops"))
-	b.click(".action .allow")
+	b.do(setValue(".action textarea", "{oops"), click(".action .allow"))
 	b.see(`!document.querySelector('.action textarea').checkValidity() && document.querySelectorAll('.action').length === 1`)
-	b.do(chromedp.SetValue(".action textarea", `{"min":"six"}`))
-	b.click(".action .allow")
+	b.do(setValue(".action textarea", `{"min":"six"}`), click(".action .allow"))
 	b.see(`document.querySelector('#toast').textContent.includes('invalid_approved_args') && !document.querySelector('.action .allow').disabled`)
-	b.do(chromedp.SetValue(".action textarea", `{"min":6,"max":6}`))
-	b.click(".action input[type=checkbox]")
-	b.click(".action .allow")
+	b.do(setValue(".action textarea", `{"min":6,"max":6}`), click(".action input[type=checkbox]"), click(".action .allow"))
 	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body').textContent.includes('6') && document.querySelectorAll('.message.assistant').length === 2`)
 	b.screenshot("23-allowed.png")
 	b.say("Roll the dice")
 	b.see(pageIdle + ` && document.querySelectorAll('.message.assistant').length === 3 && ` + lastAnswer + `.querySelector('.call')?.textContent.includes('✓')`)
-	b.click("#budget")
+	b.do(click("#budget"))
 	b.see(`document.querySelector('#remembered li[data-tool=roll_dice]') !== null`)
 	b.screenshot("24-remembered.png")
-	b.click("#remembered button")
+	b.do(click("#remembered button"))
 	b.see(`document.querySelector('#remembered').childElementCount === 0 && !document.querySelector('#remembered-none').hidden`)
-	b.click("#options [value=cancel]")
+	b.do(click("#options [value=cancel]"))
 
 	b.say("Ask me a question")
 	b.see(pageWaiting + ` && document.querySelectorAll('.action input[type=radio]').length === 2`)
-	b.click(".action .answer")
+	b.do(click(".action .answer"))
 	b.see(`!document.querySelector('.action .free').checkValidity()`) // it needs an answer
-	b.click(".action input[value=Coffee]")
+	b.do(click(".action input[value=Coffee]"))
 	b.screenshot("25-question.png")
-	b.click(".action .answer")
+	b.do(click(".action .answer"))
 	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body').textContent.includes('Coffee')`)
 
 	b.say("Use a tool of my browser")
 	b.see(pageWaiting + ` && document.querySelector('.action').dataset.kind === 'client_tool'`)
 	b.screenshot("26-client-tool.png")
-	b.click(".action .output")
+	b.do(click(".action .output"))
 	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body').textContent.includes('language')`)
 
 	note := filepath.Join(t.TempDir(), "note.txt")
@@ -101,7 +97,7 @@ func TestPageOfPeople(t *testing.T) {
 	b.say("Please read this")
 	b.see(pageIdle + ` && document.querySelector('#files').childElementCount === 0 && ` + lastAnswer + `.textContent.includes('the cat is in the garden')`)
 	b.see(lastSaid + `.querySelectorAll('.chip').length === 1`)
-	b.click(".message.user .chip[data-file]")
+	b.do(click(".message.user .chip[data-file]"))
 	require.Equal(t, "the cat is in the garden\n", downloaded(t, downloads, "note.txt"))
 
 	b.press(lastAnswer + `.querySelector('.regenerate')`)
@@ -109,21 +105,19 @@ func TestPageOfPeople(t *testing.T) {
 	b.screenshot("28-regenerated.png")
 	b.press(lastSaid + `.querySelector('.edit')`)
 	b.see(`!document.querySelector('#editing').hidden && document.querySelector('#text').value === 'Please read this'`)
-	b.do(chromedp.SetValue("#text", "Please read that"))
-	b.click("#send")
+	b.do(setValue("#text", "Please read that"), click("#send"))
 	b.see(pageIdle + ` && ` + lastSaid + `.querySelector('.note')?.textContent.includes('edited') && document.querySelector('#editing').hidden`)
 	b.see(lastSaid + `.querySelector('.body').textContent === 'Please read that' && ` + lastSaid + `.querySelector('.versions')?.textContent.includes('Please read this')`)
 	b.see(`document.querySelectorAll('.message').length === 12`)
 
 	b.press(lastAnswer + `.querySelector('[data-rating=down]')`)
 	b.see(lastAnswer + `.querySelector('.rate-form') !== null && ` + lastAnswer + `.querySelector('[data-rating=down]').getAttribute('aria-pressed') === 'true'`)
-	b.click(".rate-form input[value=incomplete]")
-	b.do(chromedp.SendKeys(".rate-form .free", "no cat"))
+	b.do(click(".rate-form input[value=incomplete]"), setValue(".rate-form .free", "no cat"))
 	b.screenshot("29-rating.png")
-	b.click(".rate-form .primary")
+	b.do(click(".rate-form .primary"))
 	b.see(`document.querySelector('.rate-form') === null && ` + lastAnswer + `.textContent.includes('incomplete · no cat')`)
 
-	b.do(chromedp.SetValue("#title", "Cats and dice"), chromedp.Evaluate[chromedp.Void](`document.querySelector('#title').dispatchEvent(new Event('change'))`))
+	b.do(setValue("#title", "Cats and dice"))
 	b.see(`document.querySelector('#list').textContent.includes('Cats and dice')`)
 	b.do(chromedp.Evaluate[chromedp.Void](`void (document.querySelector('#export').value = 'md', document.querySelector('#export').dispatchEvent(new Event('change')))`))
 	text := downloaded(t, downloads, "Cats and dice.md")
@@ -148,27 +142,26 @@ func TestPageOfMoney(t *testing.T) {
 	b.see(`document.querySelector('#budget').textContent.includes('of $0.000500')`)
 	b.say("Tell me a long story")
 	b.see(pageIdle + ` && document.querySelector('#cut').dataset.state === 'cut' && !document.querySelector('#raise').hidden`)
-	b.see(lastAnswer + `.querySelector('.note')?.textContent === 'cut short'`)
+	before := b.tell(lastAnswer+`.querySelector('.note')?.textContent === 'cut short'`, lastAnswer+`.querySelector('.body').textContent`)
 	b.screenshot("31-cut.png")
-	before := b.text(lastAnswer + `.querySelector('.body').textContent`)
-	b.do(chromedp.SendKeys("#text", "More"))
-	b.click("#send") // refused, and not lost
+	b.do(chromedp.SendKeys("#text", "More"), click("#send")) // refused, and not lost
 	b.see(`document.querySelector('#toast').textContent.includes('budget_reached') && document.querySelector('#text').value === 'More'`)
-	b.click("#raise")
+	b.do(click("#raise"))
 	b.see(`document.querySelector('#options').open && document.querySelector('#max-cost').value === '0.001'`) // twice as much is offered
 	b.screenshot("32-raise.png")
-	b.do(chromedp.SetValue("#max-cost", "0.1"), chromedp.Focus("#max-cost"), chromedp.KeyEvent(kb.Enter)) // which saves
+	b.do(setValue("#max-cost", "0.1"), chromedp.Focus("#max-cost"), chromedp.KeyEvent(kb.Enter)) // which saves
 	b.see(`document.querySelector('#cut').dataset.state === 'raised' && document.querySelector('#raise').hidden`)
-	b.click("#continue")
+	b.do(click("#continue"))
 	b.see(`document.querySelector('#cut').hidden && ` + lastAnswer + `.classList.contains('streaming')`)
 	b.screenshot("33-continued.png")
-	b.see(pageIdle + ` && document.querySelectorAll('.message').length === 2 && ` + lastAnswer + `.textContent.includes('That was all')`)
-	require.Contains(t, b.text(lastAnswer+`.querySelector('.body').textContent`), before)
+	said := b.tell(pageIdle+` && document.querySelectorAll('.message').length === 2 && `+lastAnswer+`.textContent.includes('That was all')`,
+		lastAnswer+`.querySelector('.body').textContent`)
+	require.Contains(t, said, before)
 	b.see(`document.querySelector('#cut').hidden && document.querySelector('#budget').textContent.includes('of $0.1000')`)
 
-	b.click("#budget")
+	b.do(click("#budget"))
 	b.see(`document.querySelector('#options').open`)
-	b.click("#remove-budget")
+	b.do(click("#remove-budget"))
 	b.see(`document.querySelector('#budget').textContent.includes('spent')`)
 	b.checkQuiet(p)
 }
@@ -185,7 +178,7 @@ agents:
     capabilities: {ask_user: true}
     tools:
       - {name: roll_dice, builtin: random_number, approval: always}
-      - {name: look, client: true, schema: {type: object}, action_timeout: 30s}
+      - {name: look, client: true, schema: {type: object}, action_timeout: 45s} # after all else was answered
 `
 
 // TestPageOfManyActions: several actions of one pause, one of them answered in another window; what nobody answers lapses.
@@ -198,16 +191,15 @@ func TestPageOfManyActions(t *testing.T) {
 	p.start()
 	b.do(chromedp.EmulateViewport(390, 780), chromedp.Navigate("http://"+p.listen+"/"))
 	b.see(pageReady)
-	b.click("#side-toggle")
+	b.do(click("#side-toggle"))
 	b.newConversation("asking")
 	b.see(`!document.querySelector('.side').checkVisibility()`) // out of the way
 	b.say("Go")
-	b.see(`document.querySelectorAll('.action').length === 3`)
+	action := b.tell(`document.querySelectorAll('.action').length === 3`, `document.querySelector('.action[data-kind=tool_approval]').dataset.id`)
 	b.screenshot("34-many-narrow.png")
 	require.Empty(t, b.text(pageUnnamed), "controls without a name")
 	// Another window is another client of the same conversation.
 	id := b.text(`location.hash.slice(1)`)
-	action := b.text(`document.querySelector('.action[data-kind=tool_approval]').dataset.id`)
 	status, _ := p.try("POST", p.url("/conversations/"+id+"/actions/"+action),
 		map[string]any{"resolution": map[string]any{"type": "tool_approval", "decision": "allow"}})
 	require.Equal(t, http.StatusOK, status)
@@ -216,7 +208,7 @@ func TestPageOfManyActions(t *testing.T) {
 	b.press(`document.querySelector('.action input[value=Plum]')`)
 	b.press(`document.querySelector('.action .answer')`)
 	b.see(`document.querySelector('.action :invalid')?.closest('fieldset').textContent === 'Why?'`)
-	b.do(chromedp.SendKeys(".action fieldset:nth-of-type(2) .free", "They fall"))
+	b.do(setValue(".action fieldset:nth-of-type(2) .free", "They fall"))
 	b.press(`document.querySelector('.action .answer')`)
 	b.see(`document.querySelector('.action[data-kind=user_question]') === null`)
 	b.see(pageIdle + ` && document.querySelectorAll('.action').length === 0 && ` + lastAnswer + `.textContent.includes('All done.')`)
@@ -246,47 +238,29 @@ func TestPageOfALongConversation(t *testing.T) {
 	b.press(`document.querySelector('.earlier')`)
 	b.see(`document.querySelectorAll('.message').length === 204 && document.querySelector('.earlier') === null`)
 	b.say("and one more")
-	b.see(pageIdle + ` && document.querySelectorAll('.message').length === 206`)
-	require.Equal(t, "number 0", b.text(`document.querySelector('.message .body').textContent`))
-	require.Equal(t, "and one more", b.text(lastSaid+`.querySelector('.body').textContent`))
+	said := b.tell(pageIdle+` && document.querySelectorAll('.message').length === 206`,
+		`document.querySelector('.message .body').textContent + ', ' + `+lastSaid+`.querySelector('.body').textContent`)
+	require.Equal(t, "number 0, and one more", said)
 	b.checkQuiet(p)
 }
 
 func (b *browser) newConversation(agent string) {
 	b.t.Helper()
-	b.do(chromedp.SetValue("#agent", agent))
-	b.click("#new")
+	b.do(setValue("#agent", agent), click("#new")) // what is chosen stays
 	b.see(`document.querySelectorAll('.message').length === 0 && location.hash === '' && document.querySelector('.welcome') !== null`)
 }
 
 func (b *browser) setBudget(door, usd string) {
 	b.t.Helper()
-	b.click(door)
+	b.do(click(door))
 	b.see(`document.querySelector('#options').open`)
-	b.do(chromedp.SetValue("#max-cost", usd))
-	b.click("#save-budget")
+	b.do(setValue("#max-cost", usd), click("#save-budget"))
 }
 
 // press clicks what an expression of the page names, as soon as it is there.
 func (b *browser) press(expression string) {
 	b.t.Helper()
-	b.see(`((found) => found !== null && (found.click(), true))(` + expression + `)`)
-}
-
-// click clicks an element as soon as it is there, enabled and not covered by another one: found and clicked in one evaluation, since the page
-// may draw it anew or move it between two.
-func (b *browser) click(selector string) {
-	b.t.Helper()
-	b.see(fmt.Sprintf(`((found) => {
-		if (found === null || found.disabled) return false;
-		found.scrollIntoView({ block: 'nearest', behavior: 'instant' });
-		const box = found.getBoundingClientRect();
-		const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
-		if (box.width === 0 || !(found.contains(top) || top?.closest('label')?.contains(found))) return false;
-		found.focus({ preventScroll: true });
-		found.click();
-		return true;
-	})(document.querySelector(%q))`, selector))
+	b.see(`((found) => found !== null && !found.disabled && (found.click(), true))(` + expression + `)`)
 }
 
 // keepDownloads returns the folder in which what the page saves arrives.
@@ -327,7 +301,7 @@ func (b *browser) looks(name string, p *process) {
 		b.see(`document.documentElement.scrollWidth <= 390 && innerWidth === 390`)
 		checkPicture(b.t, b.screenshot(name+"-"+scheme+"-narrow.png"))
 	}
-	b.click("#side-toggle")
+	b.do(click("#side-toggle"))
 	b.see(`document.querySelector('#list button').checkVisibility()`)
 	b.screenshot(name + "-narrow-list.png")
 	b.checkQuiet(p)

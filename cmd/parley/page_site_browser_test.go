@@ -48,8 +48,7 @@ func TestPagesOfOtherSites(t *testing.T) {
 		b.do(chromedp.Navigate(page))
 		b.see(`document.body !== null`)
 		b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(try, api, ops, ops)))
-		b.see(`document.body.dataset.done !== undefined`)
-		return b.text(`document.body.dataset.done`)
+		return b.tell(`document.body.dataset.done !== undefined`, `document.body.dataset.done`)
 	}
 	own, ownOps := "http://127.0.0.1:"+port, "http://127.0.0.1:"+opsPort
 	for name, page := range map[string]string{"another_site": "http://evil.example:" + elsewhere.Port() + "/", "another_port": web.URL} {

@@ -47,6 +47,8 @@ func TestAgentFromBeginningToEnd(t *testing.T) {
 	require.Equal(t, []any{"Desk", nil, "inactive", key, 1.0, "default"},
 		[]any{changed["name"], changed["description"], changed["status"], changed["key"], changed["publishedVersion"], changed["projectId"]})
 	require.Equal(t, answer{"modelKey": "other"}, changed["config"], "replaced whole")
+	require.Equal(t, "Desk A", k.done("PATCH /agents/"+key, "{\"name\":\"\u202EDesk\u2028A\u2066\"}", "agent")["name"])
+	k.refused("PATCH /agents/"+key, "{\"name\":\"\u202E\u200B\"}", 400, "invalid_request", "Agent name is required")
 	k.refused("PATCH /agents/"+key, `{"name":null}`, 400, "invalid_request", "name must be a string")
 	k.refused("PATCH /agents/"+key, `{"status":null}`, 400, "invalid_request", "status must be a string")
 	k.refused("PATCH /agents/"+key, `{"config":null}`, 400, "invalid_request", "Agent config is required")

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
+
+	"parley/actors/core/naming"
 )
 
 // writeFile answers with a file, or the part of it that was asked for.
@@ -222,7 +224,7 @@ func Disposition(kind, name string) string {
 	const hex = "0123456789ABCDEF"
 	var plain, encoded strings.Builder
 	exact := true
-	for _, r := range strings.ToValidUTF8(name, "\uFFFD") {
+	for _, r := range naming.Plain(strings.ToValidUTF8(name, "\uFFFD")) {
 		switch {
 		case r == '"' || r == '\\' || r == '%' || r < ' ' || r > '~':
 			plain.WriteByte('_')

@@ -16,6 +16,7 @@ import (
 	"io"
 	"strings"
 
+	"parley/actors/core/naming"
 	"parley/proto/conversationpb"
 )
 
@@ -89,7 +90,7 @@ func FileName(conversation *conversationpb.State, ending string) string {
 			return ' '
 		}
 		return r
-	}, conversation.GetTitle())
+	}, naming.Plain(conversation.GetTitle()))
 	name = strings.Join(strings.Fields(name), " ")
 	if runes := []rune(name); len(runes) > longest {
 		name = strings.TrimSpace(string(runes[:longest]))
@@ -100,15 +101,15 @@ func FileName(conversation *conversationpb.State, ending string) string {
 
 // title returns the title of a conversation, or the locale's word for one without a title.
 func title(conversation *conversationpb.State, locale *Locale) string {
-	return cmp.Or(strings.TrimSpace(conversation.GetTitle()), locale.Conversation)
+	return cmp.Or(strings.TrimSpace(naming.Plain(conversation.GetTitle())), locale.Conversation)
 }
 
 // speaker returns the author of a message.
 func speaker(agentName string, message *conversationpb.Message, locale *Locale) string {
 	if message.GetRole() == conversationpb.Role_USER {
-		return cmp.Or(message.GetName(), locale.User)
+		return cmp.Or(naming.Plain(message.GetName()), locale.User)
 	}
-	return cmp.Or(message.GetName(), agentName, locale.Assistant)
+	return cmp.Or(naming.Plain(message.GetName()), naming.Plain(agentName), locale.Assistant)
 }
 
 // remark says how a message ended, "" if it was completed normally.

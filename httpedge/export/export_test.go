@@ -173,6 +173,7 @@ func TestFileName(t *testing.T) {
 		"Weather in İzmir":       "Weather in İzmir.md",
 		"a/b\\c:\"d\"\r\n<e>|f*": "a b c d e f.md",
 		"../../etc/passwd":       ".. etc passwd.md",
+		"a\u202Edm.exe\u2028b":   "adm.exe b.md",
 		strings.Repeat("ü", 200): strings.Repeat("ü", 80) + ".md",
 	} {
 		require.Equal(t, strings.TrimSpace(want), strings.TrimSpace(export.FileName(&conversationpb.State{Title: title}, "md")), title)

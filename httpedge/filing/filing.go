@@ -18,6 +18,7 @@ import (
 
 	"parley/actors/core/attachment"
 	"parley/actors/core/failure"
+	"parley/actors/core/naming"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/turns"
@@ -252,7 +253,7 @@ func (r Filer) drop(ctx context.Context, id string) {
 // CleanName checks a file name and strips the path that some clients send.
 func CleanName(name string) (string, *machine.Failure) {
 	const most = 255
-	name = strings.TrimSpace(name)
+	name = strings.TrimSpace(naming.Plain(name))
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
 	}

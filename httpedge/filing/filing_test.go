@@ -25,3 +25,12 @@ func TestSniffing(t *testing.T) {
 		require.Equal(t, c.want, sniff([]byte(c.head), c.declared), "%q as %q", c.head, c.declared)
 	}
 }
+
+// TestNamesAreAsTheyLook: what turns the direction of writing around, or is not seen, is no part of a file's name.
+func TestNamesAreAsTheyLook(t *testing.T) {
+	name, refused := CleanName("C:\\invoice\u202Efdp\u200B.exe\u2028")
+	require.Nil(t, refused)
+	require.Equal(t, "invoicefdp.exe", name)
+	_, refused = CleanName("\u202E\u2066")
+	require.NotNil(t, refused, "there is no name left")
+}

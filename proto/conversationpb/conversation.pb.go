@@ -370,8 +370,12 @@ type State struct {
 	TitleProvisional bool      `protobuf:"varint,51,opt,name=title_provisional,json=titleProvisional,proto3" json:"title_provisional,omitempty"` // the title is the first message's: one that a model makes takes its place
 	Pushes           []*Push   `protobuf:"bytes,52,rep,name=pushes,proto3" json:"pushes,omitempty"`                                              // of turns that are not over, or whose end is not told yet; oldest first
 	Queue            []*Queued `protobuf:"bytes,53,rep,name=queue,proto3" json:"queue,omitempty"`                                                // messages whose turns come next, in this order. Nodes know it from feature.Console on
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// As forgotten_at, of the commands that say which node issued them: clocks of two nodes are not compared. A node that is not among
+	// them has none that is forgotten, or it stands in forgotten_rest. Nodes know both from feature.Console on.
+	Forgotten     []*Forgotten `protobuf:"bytes,54,rep,name=forgotten,proto3" json:"forgotten,omitempty"`
+	ForgottenRest int64        `protobuf:"varint,55,opt,name=forgotten_rest,json=forgottenRest,proto3" json:"forgotten_rest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *State) Reset() {
@@ -712,6 +716,20 @@ func (x *State) GetQueue() []*Queued {
 	return nil
 }
 
+func (x *State) GetForgotten() []*Forgotten {
+	if x != nil {
+		return x.Forgotten
+	}
+	return nil
+}
+
+func (x *State) GetForgottenRest() int64 {
+	if x != nil {
+		return x.ForgottenRest
+	}
+	return 0
+}
+
 // Queued is a message that waits for its turn: what came with it, and for whom the turn will run.
 type Queued struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -726,6 +744,7 @@ type Queued struct {
 	ByToken        string                 `protobuf:"bytes,9,opt,name=by_token,json=byToken,proto3" json:"by_token,omitempty"`
 	RuntimeContext []byte                 `protobuf:"bytes,10,opt,name=runtime_context,json=runtimeContext,proto3" json:"runtime_context,omitempty"`
 	First          bool                   `protobuf:"varint,11,opt,name=first,proto3" json:"first,omitempty"` // it interrupts: it stands before all that do not
+	IssuedBy       string                 `protobuf:"bytes,12,opt,name=issued_by,json=issuedBy,proto3" json:"issued_by,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -835,6 +854,13 @@ func (x *Queued) GetFirst() bool {
 		return x.First
 	}
 	return false
+}
+
+func (x *Queued) GetIssuedBy() string {
+	if x != nil {
+		return x.IssuedBy
+	}
+	return ""
 }
 
 // Push is an address that is told when a turn ends or pauses. Nodes know it from feature.Webhooks on.
@@ -1234,6 +1260,7 @@ type Outcome struct {
 	Missed        bool                   `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"`                     // of a cancel: the run ended by itself before it took effect
 	IssuedAt      int64                  `protobuf:"varint,6,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"` // of the command
 	Queued        bool                   `protobuf:"varint,7,opt,name=queued,proto3" json:"queued,omitempty"`                     // of a send: it was answered as queued, and is again
+	IssuedBy      string                 `protobuf:"bytes,8,opt,name=issued_by,json=issuedBy,proto3" json:"issued_by,omitempty"`  // of the command
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1317,6 +1344,66 @@ func (x *Outcome) GetQueued() bool {
 	return false
 }
 
+func (x *Outcome) GetIssuedBy() string {
+	if x != nil {
+		return x.IssuedBy
+	}
+	return ""
+}
+
+// Forgotten is the newest issued_at of the commands of a node that are not among the outcomes any more.
+type Forgotten struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	IssuedBy      string                 `protobuf:"bytes,1,opt,name=issued_by,json=issuedBy,proto3" json:"issued_by,omitempty"`
+	IssuedAt      int64                  `protobuf:"varint,2,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Forgotten) Reset() {
+	*x = Forgotten{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Forgotten) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Forgotten) ProtoMessage() {}
+
+func (x *Forgotten) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Forgotten.ProtoReflect.Descriptor instead.
+func (*Forgotten) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Forgotten) GetIssuedBy() string {
+	if x != nil {
+		return x.IssuedBy
+	}
+	return ""
+}
+
+func (x *Forgotten) GetIssuedAt() int64 {
+	if x != nil {
+		return x.IssuedAt
+	}
+	return 0
+}
+
 type Budget struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	MaxCostNanoUsd int64                  `protobuf:"varint,1,opt,name=max_cost_nano_usd,json=maxCostNanoUsd,proto3" json:"max_cost_nano_usd,omitempty"`
@@ -1327,7 +1414,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[7]
+	mi := &file_conversationpb_conversation_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1339,7 +1426,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[7]
+	mi := &file_conversationpb_conversation_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1352,7 +1439,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{7}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Budget) GetMaxCostNanoUsd() int64 {
@@ -1401,7 +1488,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[8]
+	mi := &file_conversationpb_conversation_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1413,7 +1500,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[8]
+	mi := &file_conversationpb_conversation_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1426,7 +1513,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{8}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Lease) GetNode() string {
@@ -1610,7 +1697,7 @@ type OpenCall struct {
 
 func (x *OpenCall) Reset() {
 	*x = OpenCall{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[9]
+	mi := &file_conversationpb_conversation_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1622,7 +1709,7 @@ func (x *OpenCall) String() string {
 func (*OpenCall) ProtoMessage() {}
 
 func (x *OpenCall) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[9]
+	mi := &file_conversationpb_conversation_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1635,7 +1722,7 @@ func (x *OpenCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenCall.ProtoReflect.Descriptor instead.
 func (*OpenCall) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{9}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *OpenCall) GetId() string {
@@ -1732,7 +1819,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[10]
+	mi := &file_conversationpb_conversation_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1744,7 +1831,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[10]
+	mi := &file_conversationpb_conversation_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1757,7 +1844,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{10}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Step) GetNumber() uint32 {
@@ -1857,7 +1944,7 @@ type TurnOptions struct {
 
 func (x *TurnOptions) Reset() {
 	*x = TurnOptions{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[11]
+	mi := &file_conversationpb_conversation_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1869,7 +1956,7 @@ func (x *TurnOptions) String() string {
 func (*TurnOptions) ProtoMessage() {}
 
 func (x *TurnOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[11]
+	mi := &file_conversationpb_conversation_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1882,7 +1969,7 @@ func (x *TurnOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnOptions.ProtoReflect.Descriptor instead.
 func (*TurnOptions) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{11}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TurnOptions) GetInstructions() string {
@@ -1959,7 +2046,7 @@ type ToolChoice struct {
 
 func (x *ToolChoice) Reset() {
 	*x = ToolChoice{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[12]
+	mi := &file_conversationpb_conversation_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +2058,7 @@ func (x *ToolChoice) String() string {
 func (*ToolChoice) ProtoMessage() {}
 
 func (x *ToolChoice) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[12]
+	mi := &file_conversationpb_conversation_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +2071,7 @@ func (x *ToolChoice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolChoice.ProtoReflect.Descriptor instead.
 func (*ToolChoice) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{12}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ToolChoice) GetMode() string {
@@ -2015,7 +2102,7 @@ type OutputFormat struct {
 
 func (x *OutputFormat) Reset() {
 	*x = OutputFormat{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[13]
+	mi := &file_conversationpb_conversation_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2027,7 +2114,7 @@ func (x *OutputFormat) String() string {
 func (*OutputFormat) ProtoMessage() {}
 
 func (x *OutputFormat) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[13]
+	mi := &file_conversationpb_conversation_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2040,7 +2127,7 @@ func (x *OutputFormat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputFormat.ProtoReflect.Descriptor instead.
 func (*OutputFormat) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{13}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *OutputFormat) GetType() string {
@@ -2099,7 +2186,7 @@ type PendingAction struct {
 
 func (x *PendingAction) Reset() {
 	*x = PendingAction{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[14]
+	mi := &file_conversationpb_conversation_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2111,7 +2198,7 @@ func (x *PendingAction) String() string {
 func (*PendingAction) ProtoMessage() {}
 
 func (x *PendingAction) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[14]
+	mi := &file_conversationpb_conversation_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2124,7 +2211,7 @@ func (x *PendingAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingAction.ProtoReflect.Descriptor instead.
 func (*PendingAction) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{14}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PendingAction) GetId() string {
@@ -2233,7 +2320,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[15]
+	mi := &file_conversationpb_conversation_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2245,7 +2332,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[15]
+	mi := &file_conversationpb_conversation_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2258,7 +2345,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{15}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Usage) GetInputTokens() int64 {
@@ -2339,7 +2426,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[16]
+	mi := &file_conversationpb_conversation_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2438,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[16]
+	mi := &file_conversationpb_conversation_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2451,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{16}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Message) GetId() string {
@@ -2528,7 +2615,7 @@ type Feedback struct {
 
 func (x *Feedback) Reset() {
 	*x = Feedback{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[17]
+	mi := &file_conversationpb_conversation_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2540,7 +2627,7 @@ func (x *Feedback) String() string {
 func (*Feedback) ProtoMessage() {}
 
 func (x *Feedback) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[17]
+	mi := &file_conversationpb_conversation_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2553,7 +2640,7 @@ func (x *Feedback) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Feedback.ProtoReflect.Descriptor instead.
 func (*Feedback) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{17}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Feedback) GetRating() string {
@@ -2612,7 +2699,7 @@ type ToolCall struct {
 
 func (x *ToolCall) Reset() {
 	*x = ToolCall{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[18]
+	mi := &file_conversationpb_conversation_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2624,7 +2711,7 @@ func (x *ToolCall) String() string {
 func (*ToolCall) ProtoMessage() {}
 
 func (x *ToolCall) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[18]
+	mi := &file_conversationpb_conversation_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2637,7 +2724,7 @@ func (x *ToolCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCall.ProtoReflect.Descriptor instead.
 func (*ToolCall) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{18}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ToolCall) GetId() string {
@@ -2701,7 +2788,7 @@ type Run struct {
 
 func (x *Run) Reset() {
 	*x = Run{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[19]
+	mi := &file_conversationpb_conversation_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2713,7 +2800,7 @@ func (x *Run) String() string {
 func (*Run) ProtoMessage() {}
 
 func (x *Run) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[19]
+	mi := &file_conversationpb_conversation_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2726,7 +2813,7 @@ func (x *Run) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Run.ProtoReflect.Descriptor instead.
 func (*Run) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{19}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Run) GetId() string {
@@ -2809,7 +2896,7 @@ type TurnError struct {
 
 func (x *TurnError) Reset() {
 	*x = TurnError{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[20]
+	mi := &file_conversationpb_conversation_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2821,7 +2908,7 @@ func (x *TurnError) String() string {
 func (*TurnError) ProtoMessage() {}
 
 func (x *TurnError) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[20]
+	mi := &file_conversationpb_conversation_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2834,7 +2921,7 @@ func (x *TurnError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnError.ProtoReflect.Descriptor instead.
 func (*TurnError) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{20}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TurnError) GetCode() string {
@@ -2857,6 +2944,7 @@ type Event struct {
 	Seq       uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"` // given by the shell
 	CreatedAt int64                  `protobuf:"varint,2,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	RunId     string                 `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	IssuedBy  string                 `protobuf:"bytes,4,opt,name=issued_by,json=issuedBy,proto3" json:"issued_by,omitempty"` // of the command that its body names
 	// Types that are valid to be assigned to Body:
 	//
 	//	*Event_Created
@@ -2899,7 +2987,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[21]
+	mi := &file_conversationpb_conversation_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2911,7 +2999,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[21]
+	mi := &file_conversationpb_conversation_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2924,7 +3012,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{21}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Event) GetSeq() uint64 {
@@ -2944,6 +3032,13 @@ func (x *Event) GetCreatedAt() int64 {
 func (x *Event) GetRunId() string {
 	if x != nil {
 		return x.RunId
+	}
+	return ""
+}
+
+func (x *Event) GetIssuedBy() string {
+	if x != nil {
+		return x.IssuedBy
 	}
 	return ""
 }
@@ -3468,7 +3563,7 @@ type ToolUse struct {
 
 func (x *ToolUse) Reset() {
 	*x = ToolUse{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[22]
+	mi := &file_conversationpb_conversation_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3480,7 +3575,7 @@ func (x *ToolUse) String() string {
 func (*ToolUse) ProtoMessage() {}
 
 func (x *ToolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[22]
+	mi := &file_conversationpb_conversation_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3493,7 +3588,7 @@ func (x *ToolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolUse.ProtoReflect.Descriptor instead.
 func (*ToolUse) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{22}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ToolUse) GetText() string {
@@ -3541,7 +3636,7 @@ type ToolResults struct {
 
 func (x *ToolResults) Reset() {
 	*x = ToolResults{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[23]
+	mi := &file_conversationpb_conversation_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3553,7 +3648,7 @@ func (x *ToolResults) String() string {
 func (*ToolResults) ProtoMessage() {}
 
 func (x *ToolResults) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[23]
+	mi := &file_conversationpb_conversation_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3566,7 +3661,7 @@ func (x *ToolResults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResults.ProtoReflect.Descriptor instead.
 func (*ToolResults) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{23}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ToolResults) GetResults() []*ToolCall {
@@ -3588,7 +3683,7 @@ type Partial struct {
 
 func (x *Partial) Reset() {
 	*x = Partial{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[24]
+	mi := &file_conversationpb_conversation_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3600,7 +3695,7 @@ func (x *Partial) String() string {
 func (*Partial) ProtoMessage() {}
 
 func (x *Partial) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[24]
+	mi := &file_conversationpb_conversation_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3613,7 +3708,7 @@ func (x *Partial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partial.ProtoReflect.Descriptor instead.
 func (*Partial) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{24}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Partial) GetText() string {
@@ -3648,7 +3743,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[25]
+	mi := &file_conversationpb_conversation_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3660,7 +3755,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[25]
+	mi := &file_conversationpb_conversation_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3673,7 +3768,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{25}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Reserved) GetReservedNanoUsd() int64 {
@@ -3702,7 +3797,7 @@ type SessionUsage struct {
 
 func (x *SessionUsage) Reset() {
 	*x = SessionUsage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[26]
+	mi := &file_conversationpb_conversation_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3714,7 +3809,7 @@ func (x *SessionUsage) String() string {
 func (*SessionUsage) ProtoMessage() {}
 
 func (x *SessionUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[26]
+	mi := &file_conversationpb_conversation_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3727,7 +3822,7 @@ func (x *SessionUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionUsage.ProtoReflect.Descriptor instead.
 func (*SessionUsage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{26}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SessionUsage) GetUsage() *Usage {
@@ -3761,7 +3856,7 @@ type BudgetReached struct {
 
 func (x *BudgetReached) Reset() {
 	*x = BudgetReached{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[27]
+	mi := &file_conversationpb_conversation_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3773,7 +3868,7 @@ func (x *BudgetReached) String() string {
 func (*BudgetReached) ProtoMessage() {}
 
 func (x *BudgetReached) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[27]
+	mi := &file_conversationpb_conversation_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3786,7 +3881,7 @@ func (x *BudgetReached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetReached.ProtoReflect.Descriptor instead.
 func (*BudgetReached) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{27}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *BudgetReached) GetSpentNanoUsd() int64 {
@@ -3812,7 +3907,7 @@ type ActionRequested struct {
 
 func (x *ActionRequested) Reset() {
 	*x = ActionRequested{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[28]
+	mi := &file_conversationpb_conversation_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3824,7 +3919,7 @@ func (x *ActionRequested) String() string {
 func (*ActionRequested) ProtoMessage() {}
 
 func (x *ActionRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[28]
+	mi := &file_conversationpb_conversation_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3837,7 +3932,7 @@ func (x *ActionRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionRequested.ProtoReflect.Descriptor instead.
 func (*ActionRequested) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{28}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ActionRequested) GetAction() *PendingAction {
@@ -3857,7 +3952,7 @@ type TurnPaused struct {
 
 func (x *TurnPaused) Reset() {
 	*x = TurnPaused{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	mi := &file_conversationpb_conversation_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3869,7 +3964,7 @@ func (x *TurnPaused) String() string {
 func (*TurnPaused) ProtoMessage() {}
 
 func (x *TurnPaused) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	mi := &file_conversationpb_conversation_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3882,7 +3977,7 @@ func (x *TurnPaused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnPaused.ProtoReflect.Descriptor instead.
 func (*TurnPaused) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{29}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TurnPaused) GetAnswer() *Message {
@@ -3910,7 +4005,7 @@ type ActionClosed struct {
 
 func (x *ActionClosed) Reset() {
 	*x = ActionClosed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[30]
+	mi := &file_conversationpb_conversation_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3922,7 +4017,7 @@ func (x *ActionClosed) String() string {
 func (*ActionClosed) ProtoMessage() {}
 
 func (x *ActionClosed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[30]
+	mi := &file_conversationpb_conversation_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3935,7 +4030,7 @@ func (x *ActionClosed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionClosed.ProtoReflect.Descriptor instead.
 func (*ActionClosed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{30}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ActionClosed) GetId() string {
@@ -4021,7 +4116,7 @@ type TurnResumed struct {
 
 func (x *TurnResumed) Reset() {
 	*x = TurnResumed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[31]
+	mi := &file_conversationpb_conversation_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4033,7 +4128,7 @@ func (x *TurnResumed) String() string {
 func (*TurnResumed) ProtoMessage() {}
 
 func (x *TurnResumed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[31]
+	mi := &file_conversationpb_conversation_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4046,7 +4141,7 @@ func (x *TurnResumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResumed.ProtoReflect.Descriptor instead.
 func (*TurnResumed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{31}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TurnResumed) GetLease() *Lease {
@@ -4089,7 +4184,7 @@ type Truncated struct {
 
 func (x *Truncated) Reset() {
 	*x = Truncated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[32]
+	mi := &file_conversationpb_conversation_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4101,7 +4196,7 @@ func (x *Truncated) String() string {
 func (*Truncated) ProtoMessage() {}
 
 func (x *Truncated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[32]
+	mi := &file_conversationpb_conversation_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4114,7 +4209,7 @@ func (x *Truncated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Truncated.ProtoReflect.Descriptor instead.
 func (*Truncated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{32}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Truncated) GetFrom() uint64 {
@@ -4148,7 +4243,7 @@ type MessageChanged struct {
 
 func (x *MessageChanged) Reset() {
 	*x = MessageChanged{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[33]
+	mi := &file_conversationpb_conversation_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4160,7 +4255,7 @@ func (x *MessageChanged) String() string {
 func (*MessageChanged) ProtoMessage() {}
 
 func (x *MessageChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[33]
+	mi := &file_conversationpb_conversation_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4173,7 +4268,7 @@ func (x *MessageChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessageChanged.ProtoReflect.Descriptor instead.
 func (*MessageChanged) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{33}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *MessageChanged) GetMessage() *Message {
@@ -4196,7 +4291,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[34]
+	mi := &file_conversationpb_conversation_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4208,7 +4303,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[34]
+	mi := &file_conversationpb_conversation_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4221,7 +4316,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{34}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Held) GetRunId() string {
@@ -4262,7 +4357,7 @@ type PushSet struct {
 
 func (x *PushSet) Reset() {
 	*x = PushSet{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[35]
+	mi := &file_conversationpb_conversation_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4274,7 +4369,7 @@ func (x *PushSet) String() string {
 func (*PushSet) ProtoMessage() {}
 
 func (x *PushSet) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[35]
+	mi := &file_conversationpb_conversation_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4287,7 +4382,7 @@ func (x *PushSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushSet.ProtoReflect.Descriptor instead.
 func (*PushSet) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{35}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PushSet) GetPush() *Push {
@@ -4307,7 +4402,7 @@ type PushRemoved struct {
 
 func (x *PushRemoved) Reset() {
 	*x = PushRemoved{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[36]
+	mi := &file_conversationpb_conversation_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4319,7 +4414,7 @@ func (x *PushRemoved) String() string {
 func (*PushRemoved) ProtoMessage() {}
 
 func (x *PushRemoved) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[36]
+	mi := &file_conversationpb_conversation_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4332,7 +4427,7 @@ func (x *PushRemoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushRemoved.ProtoReflect.Descriptor instead.
 func (*PushRemoved) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{36}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PushRemoved) GetId() string {
@@ -4356,7 +4451,7 @@ type PushDue struct {
 
 func (x *PushDue) Reset() {
 	*x = PushDue{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[37]
+	mi := &file_conversationpb_conversation_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4368,7 +4463,7 @@ func (x *PushDue) String() string {
 func (*PushDue) ProtoMessage() {}
 
 func (x *PushDue) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[37]
+	mi := &file_conversationpb_conversation_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4381,7 +4476,7 @@ func (x *PushDue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushDue.ProtoReflect.Descriptor instead.
 func (*PushDue) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{37}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PushDue) GetId() string {
@@ -4431,7 +4526,7 @@ type PushOver struct {
 
 func (x *PushOver) Reset() {
 	*x = PushOver{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[38]
+	mi := &file_conversationpb_conversation_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4443,7 +4538,7 @@ func (x *PushOver) String() string {
 func (*PushOver) ProtoMessage() {}
 
 func (x *PushOver) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[38]
+	mi := &file_conversationpb_conversation_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4456,7 +4551,7 @@ func (x *PushOver) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushOver.ProtoReflect.Descriptor instead.
 func (*PushOver) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{38}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PushOver) GetId() string {
@@ -4490,7 +4585,7 @@ type MessageQueued struct {
 
 func (x *MessageQueued) Reset() {
 	*x = MessageQueued{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[39]
+	mi := &file_conversationpb_conversation_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4502,7 +4597,7 @@ func (x *MessageQueued) String() string {
 func (*MessageQueued) ProtoMessage() {}
 
 func (x *MessageQueued) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[39]
+	mi := &file_conversationpb_conversation_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4515,7 +4610,7 @@ func (x *MessageQueued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessageQueued.ProtoReflect.Descriptor instead.
 func (*MessageQueued) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{39}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *MessageQueued) GetQueued() *Queued {
@@ -4537,7 +4632,7 @@ type MessageDequeued struct {
 
 func (x *MessageDequeued) Reset() {
 	*x = MessageDequeued{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[40]
+	mi := &file_conversationpb_conversation_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4549,7 +4644,7 @@ func (x *MessageDequeued) String() string {
 func (*MessageDequeued) ProtoMessage() {}
 
 func (x *MessageDequeued) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[40]
+	mi := &file_conversationpb_conversation_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4562,7 +4657,7 @@ func (x *MessageDequeued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessageDequeued.ProtoReflect.Descriptor instead.
 func (*MessageDequeued) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{40}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *MessageDequeued) GetCommandId() string {
@@ -4596,7 +4691,7 @@ type Imported struct {
 
 func (x *Imported) Reset() {
 	*x = Imported{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[41]
+	mi := &file_conversationpb_conversation_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4608,7 +4703,7 @@ func (x *Imported) String() string {
 func (*Imported) ProtoMessage() {}
 
 func (x *Imported) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[41]
+	mi := &file_conversationpb_conversation_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4621,7 +4716,7 @@ func (x *Imported) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Imported.ProtoReflect.Descriptor instead.
 func (*Imported) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{41}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Imported) GetMessages() []*Message {
@@ -4640,7 +4735,7 @@ type FileAdded struct {
 
 func (x *FileAdded) Reset() {
 	*x = FileAdded{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[42]
+	mi := &file_conversationpb_conversation_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4652,7 +4747,7 @@ func (x *FileAdded) String() string {
 func (*FileAdded) ProtoMessage() {}
 
 func (x *FileAdded) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[42]
+	mi := &file_conversationpb_conversation_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4665,7 +4760,7 @@ func (x *FileAdded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileAdded.ProtoReflect.Descriptor instead.
 func (*FileAdded) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{42}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *FileAdded) GetFile() *File {
@@ -4685,7 +4780,7 @@ type FilesRemoved struct {
 
 func (x *FilesRemoved) Reset() {
 	*x = FilesRemoved{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[43]
+	mi := &file_conversationpb_conversation_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4697,7 +4792,7 @@ func (x *FilesRemoved) String() string {
 func (*FilesRemoved) ProtoMessage() {}
 
 func (x *FilesRemoved) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[43]
+	mi := &file_conversationpb_conversation_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4710,7 +4805,7 @@ func (x *FilesRemoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRemoved.ProtoReflect.Descriptor instead.
 func (*FilesRemoved) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{43}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *FilesRemoved) GetIds() []string {
@@ -4737,7 +4832,7 @@ type ToolRemembered struct {
 
 func (x *ToolRemembered) Reset() {
 	*x = ToolRemembered{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[44]
+	mi := &file_conversationpb_conversation_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4749,7 +4844,7 @@ func (x *ToolRemembered) String() string {
 func (*ToolRemembered) ProtoMessage() {}
 
 func (x *ToolRemembered) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[44]
+	mi := &file_conversationpb_conversation_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4762,7 +4857,7 @@ func (x *ToolRemembered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolRemembered.ProtoReflect.Descriptor instead.
 func (*ToolRemembered) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{44}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ToolRemembered) GetTool() string {
@@ -4788,7 +4883,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[45]
+	mi := &file_conversationpb_conversation_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4800,7 +4895,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[45]
+	mi := &file_conversationpb_conversation_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4813,7 +4908,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{45}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Created) GetState() *State {
@@ -4833,7 +4928,7 @@ type UserMessage struct {
 
 func (x *UserMessage) Reset() {
 	*x = UserMessage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[46]
+	mi := &file_conversationpb_conversation_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4845,7 +4940,7 @@ func (x *UserMessage) String() string {
 func (*UserMessage) ProtoMessage() {}
 
 func (x *UserMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[46]
+	mi := &file_conversationpb_conversation_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4858,7 +4953,7 @@ func (x *UserMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserMessage.ProtoReflect.Descriptor instead.
 func (*UserMessage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{46}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *UserMessage) GetMessage() *Message {
@@ -4888,7 +4983,7 @@ type TurnStarted struct {
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[47]
+	mi := &file_conversationpb_conversation_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4900,7 +4995,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[47]
+	mi := &file_conversationpb_conversation_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4913,7 +5008,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{47}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *TurnStarted) GetLease() *Lease {
@@ -4960,7 +5055,7 @@ type AgentMessage struct {
 
 func (x *AgentMessage) Reset() {
 	*x = AgentMessage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[48]
+	mi := &file_conversationpb_conversation_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4972,7 +5067,7 @@ func (x *AgentMessage) String() string {
 func (*AgentMessage) ProtoMessage() {}
 
 func (x *AgentMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[48]
+	mi := &file_conversationpb_conversation_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4985,7 +5080,7 @@ func (x *AgentMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentMessage.ProtoReflect.Descriptor instead.
 func (*AgentMessage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{48}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AgentMessage) GetMessage() *Message {
@@ -5008,7 +5103,7 @@ type TurnEnded struct {
 
 func (x *TurnEnded) Reset() {
 	*x = TurnEnded{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[49]
+	mi := &file_conversationpb_conversation_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5020,7 +5115,7 @@ func (x *TurnEnded) String() string {
 func (*TurnEnded) ProtoMessage() {}
 
 func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[49]
+	mi := &file_conversationpb_conversation_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5033,7 +5128,7 @@ func (x *TurnEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
 func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{49}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *TurnEnded) GetStopReason() StopReason {
@@ -5084,7 +5179,7 @@ type TurnRecovered struct {
 
 func (x *TurnRecovered) Reset() {
 	*x = TurnRecovered{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[50]
+	mi := &file_conversationpb_conversation_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5096,7 +5191,7 @@ func (x *TurnRecovered) String() string {
 func (*TurnRecovered) ProtoMessage() {}
 
 func (x *TurnRecovered) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[50]
+	mi := &file_conversationpb_conversation_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5109,7 +5204,7 @@ func (x *TurnRecovered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnRecovered.ProtoReflect.Descriptor instead.
 func (*TurnRecovered) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{50}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *TurnRecovered) GetNode() string {
@@ -5157,7 +5252,7 @@ type CancelRequested struct {
 
 func (x *CancelRequested) Reset() {
 	*x = CancelRequested{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[51]
+	mi := &file_conversationpb_conversation_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5169,7 +5264,7 @@ func (x *CancelRequested) String() string {
 func (*CancelRequested) ProtoMessage() {}
 
 func (x *CancelRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[51]
+	mi := &file_conversationpb_conversation_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5182,7 +5277,7 @@ func (x *CancelRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequested.ProtoReflect.Descriptor instead.
 func (*CancelRequested) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{51}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CancelRequested) GetCommandId() string {
@@ -5214,7 +5309,7 @@ type Updated struct {
 
 func (x *Updated) Reset() {
 	*x = Updated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[52]
+	mi := &file_conversationpb_conversation_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5226,7 +5321,7 @@ func (x *Updated) String() string {
 func (*Updated) ProtoMessage() {}
 
 func (x *Updated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[52]
+	mi := &file_conversationpb_conversation_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5239,7 +5334,7 @@ func (x *Updated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Updated.ProtoReflect.Descriptor instead.
 func (*Updated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{52}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Updated) GetPatch() *Patch {
@@ -5306,7 +5401,7 @@ type Patch struct {
 
 func (x *Patch) Reset() {
 	*x = Patch{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[53]
+	mi := &file_conversationpb_conversation_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5318,7 +5413,7 @@ func (x *Patch) String() string {
 func (*Patch) ProtoMessage() {}
 
 func (x *Patch) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[53]
+	mi := &file_conversationpb_conversation_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5331,7 +5426,7 @@ func (x *Patch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Patch.ProtoReflect.Descriptor instead.
 func (*Patch) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{53}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Patch) GetTitle() string {
@@ -5391,7 +5486,7 @@ type Caller struct {
 
 func (x *Caller) Reset() {
 	*x = Caller{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[54]
+	mi := &file_conversationpb_conversation_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5403,7 +5498,7 @@ func (x *Caller) String() string {
 func (*Caller) ProtoMessage() {}
 
 func (x *Caller) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[54]
+	mi := &file_conversationpb_conversation_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5416,7 +5511,7 @@ func (x *Caller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Caller.ProtoReflect.Descriptor instead.
 func (*Caller) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{54}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Caller) GetTenantId() string {
@@ -5471,6 +5566,7 @@ type Command struct {
 	AgentVersion   int64                  `protobuf:"varint,6,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`      // of a turn that the command begins, see Lease
 	RuntimeContext []byte                 `protobuf:"bytes,7,opt,name=runtime_context,json=runtimeContext,proto3" json:"runtime_context,omitempty"` // of a turn that the command begins or goes on with; sealed
 	BackgroundRun  string                 `protobuf:"bytes,8,opt,name=background_run,json=backgroundRun,proto3" json:"background_run,omitempty"`    // the background run on whose behalf it is given
+	IssuedBy       string                 `protobuf:"bytes,9,opt,name=issued_by,json=issuedBy,proto3" json:"issued_by,omitempty"`                   // the node whose clock issued_at is by; empty = not known. Nodes know it from feature.Console on
 	// Types that are valid to be assigned to Body:
 	//
 	//	*Command_Create
@@ -5506,7 +5602,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[55]
+	mi := &file_conversationpb_conversation_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5518,7 +5614,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[55]
+	mi := &file_conversationpb_conversation_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5531,7 +5627,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{55}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Command) GetConversationId() string {
@@ -5586,6 +5682,13 @@ func (x *Command) GetRuntimeContext() []byte {
 func (x *Command) GetBackgroundRun() string {
 	if x != nil {
 		return x.BackgroundRun
+	}
+	return ""
+}
+
+func (x *Command) GetIssuedBy() string {
+	if x != nil {
+		return x.IssuedBy
 	}
 	return ""
 }
@@ -5996,7 +6099,7 @@ type Opening struct {
 
 func (x *Opening) Reset() {
 	*x = Opening{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[56]
+	mi := &file_conversationpb_conversation_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6008,7 +6111,7 @@ func (x *Opening) String() string {
 func (*Opening) ProtoMessage() {}
 
 func (x *Opening) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[56]
+	mi := &file_conversationpb_conversation_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6021,7 +6124,7 @@ func (x *Opening) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Opening.ProtoReflect.Descriptor instead.
 func (*Opening) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{56}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Opening) GetCreate() *Create {
@@ -6067,7 +6170,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[57]
+	mi := &file_conversationpb_conversation_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6079,7 +6182,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[57]
+	mi := &file_conversationpb_conversation_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6092,7 +6195,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{57}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Progress) GetRunId() string {
@@ -6211,7 +6314,7 @@ type Reserve struct {
 
 func (x *Reserve) Reset() {
 	*x = Reserve{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[58]
+	mi := &file_conversationpb_conversation_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6223,7 +6326,7 @@ func (x *Reserve) String() string {
 func (*Reserve) ProtoMessage() {}
 
 func (x *Reserve) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[58]
+	mi := &file_conversationpb_conversation_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6236,7 +6339,7 @@ func (x *Reserve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserve.ProtoReflect.Descriptor instead.
 func (*Reserve) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{58}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Reserve) GetUptoNanoUsd() int64 {
@@ -6256,7 +6359,7 @@ type Doubt struct {
 
 func (x *Doubt) Reset() {
 	*x = Doubt{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[59]
+	mi := &file_conversationpb_conversation_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6268,7 +6371,7 @@ func (x *Doubt) String() string {
 func (*Doubt) ProtoMessage() {}
 
 func (x *Doubt) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[59]
+	mi := &file_conversationpb_conversation_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6281,7 +6384,7 @@ func (x *Doubt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
 func (*Doubt) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{59}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Doubt) GetCalls() []*OpenCall {
@@ -6310,7 +6413,7 @@ type Resolve struct {
 
 func (x *Resolve) Reset() {
 	*x = Resolve{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[60]
+	mi := &file_conversationpb_conversation_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6322,7 +6425,7 @@ func (x *Resolve) String() string {
 func (*Resolve) ProtoMessage() {}
 
 func (x *Resolve) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[60]
+	mi := &file_conversationpb_conversation_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6335,7 +6438,7 @@ func (x *Resolve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resolve.ProtoReflect.Descriptor instead.
 func (*Resolve) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{60}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Resolve) GetActionId() string {
@@ -6435,7 +6538,7 @@ type ToolApproval struct {
 
 func (x *ToolApproval) Reset() {
 	*x = ToolApproval{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[61]
+	mi := &file_conversationpb_conversation_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6447,7 +6550,7 @@ func (x *ToolApproval) String() string {
 func (*ToolApproval) ProtoMessage() {}
 
 func (x *ToolApproval) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[61]
+	mi := &file_conversationpb_conversation_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6460,7 +6563,7 @@ func (x *ToolApproval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolApproval.ProtoReflect.Descriptor instead.
 func (*ToolApproval) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{61}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ToolApproval) GetAllow() bool {
@@ -6509,7 +6612,7 @@ type ArgsVerdict struct {
 
 func (x *ArgsVerdict) Reset() {
 	*x = ArgsVerdict{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[62]
+	mi := &file_conversationpb_conversation_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6521,7 +6624,7 @@ func (x *ArgsVerdict) String() string {
 func (*ArgsVerdict) ProtoMessage() {}
 
 func (x *ArgsVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[62]
+	mi := &file_conversationpb_conversation_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6534,7 +6637,7 @@ func (x *ArgsVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArgsVerdict.ProtoReflect.Descriptor instead.
 func (*ArgsVerdict) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{62}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ArgsVerdict) GetProblem() string {
@@ -6554,7 +6657,7 @@ type UserAnswers struct {
 
 func (x *UserAnswers) Reset() {
 	*x = UserAnswers{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[63]
+	mi := &file_conversationpb_conversation_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6566,7 +6669,7 @@ func (x *UserAnswers) String() string {
 func (*UserAnswers) ProtoMessage() {}
 
 func (x *UserAnswers) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[63]
+	mi := &file_conversationpb_conversation_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6579,7 +6682,7 @@ func (x *UserAnswers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserAnswers.ProtoReflect.Descriptor instead.
 func (*UserAnswers) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{63}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *UserAnswers) GetAnswers() []byte {
@@ -6606,7 +6709,7 @@ type ClientResult struct {
 
 func (x *ClientResult) Reset() {
 	*x = ClientResult{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[64]
+	mi := &file_conversationpb_conversation_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6618,7 +6721,7 @@ func (x *ClientResult) String() string {
 func (*ClientResult) ProtoMessage() {}
 
 func (x *ClientResult) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[64]
+	mi := &file_conversationpb_conversation_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6631,7 +6734,7 @@ func (x *ClientResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientResult.ProtoReflect.Descriptor instead.
 func (*ClientResult) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{64}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ClientResult) GetOutput() []byte {
@@ -6663,7 +6766,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[65]
+	mi := &file_conversationpb_conversation_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6675,7 +6778,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[65]
+	mi := &file_conversationpb_conversation_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6688,7 +6791,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{65}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Answer) GetOutputs() []*ToolCall {
@@ -6736,7 +6839,7 @@ type Continue struct {
 
 func (x *Continue) Reset() {
 	*x = Continue{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[66]
+	mi := &file_conversationpb_conversation_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6748,7 +6851,7 @@ func (x *Continue) String() string {
 func (*Continue) ProtoMessage() {}
 
 func (x *Continue) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[66]
+	mi := &file_conversationpb_conversation_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6761,7 +6864,7 @@ func (x *Continue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Continue.ProtoReflect.Descriptor instead.
 func (*Continue) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{66}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Continue) GetAgent() *agentpb.Agent {
@@ -6789,7 +6892,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[67]
+	mi := &file_conversationpb_conversation_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6801,7 +6904,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[67]
+	mi := &file_conversationpb_conversation_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6814,7 +6917,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{67}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Target) GetMessage() *Message {
@@ -6844,7 +6947,7 @@ type Regenerate struct {
 
 func (x *Regenerate) Reset() {
 	*x = Regenerate{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[68]
+	mi := &file_conversationpb_conversation_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6856,7 +6959,7 @@ func (x *Regenerate) String() string {
 func (*Regenerate) ProtoMessage() {}
 
 func (x *Regenerate) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[68]
+	mi := &file_conversationpb_conversation_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6869,7 +6972,7 @@ func (x *Regenerate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Regenerate.ProtoReflect.Descriptor instead.
 func (*Regenerate) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{68}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Regenerate) GetTarget() *Target {
@@ -6922,7 +7025,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[69]
+	mi := &file_conversationpb_conversation_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6934,7 +7037,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[69]
+	mi := &file_conversationpb_conversation_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6947,7 +7050,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{69}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Edit) GetTarget() *Target {
@@ -7012,7 +7115,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[70]
+	mi := &file_conversationpb_conversation_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7024,7 +7127,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[70]
+	mi := &file_conversationpb_conversation_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7037,7 +7140,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{70}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Rate) GetTarget() *Target {
@@ -7084,7 +7187,7 @@ type Forget struct {
 
 func (x *Forget) Reset() {
 	*x = Forget{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[71]
+	mi := &file_conversationpb_conversation_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7096,7 +7199,7 @@ func (x *Forget) String() string {
 func (*Forget) ProtoMessage() {}
 
 func (x *Forget) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[71]
+	mi := &file_conversationpb_conversation_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7109,7 +7212,7 @@ func (x *Forget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forget.ProtoReflect.Descriptor instead.
 func (*Forget) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{71}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Forget) GetTool() string {
@@ -7130,7 +7233,7 @@ type AddFile struct {
 
 func (x *AddFile) Reset() {
 	*x = AddFile{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[72]
+	mi := &file_conversationpb_conversation_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7142,7 +7245,7 @@ func (x *AddFile) String() string {
 func (*AddFile) ProtoMessage() {}
 
 func (x *AddFile) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[72]
+	mi := &file_conversationpb_conversation_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7155,7 +7258,7 @@ func (x *AddFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddFile.ProtoReflect.Descriptor instead.
 func (*AddFile) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{72}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *AddFile) GetFile() *File {
@@ -7181,7 +7284,7 @@ type RemoveFile struct {
 
 func (x *RemoveFile) Reset() {
 	*x = RemoveFile{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[73]
+	mi := &file_conversationpb_conversation_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7193,7 +7296,7 @@ func (x *RemoveFile) String() string {
 func (*RemoveFile) ProtoMessage() {}
 
 func (x *RemoveFile) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[73]
+	mi := &file_conversationpb_conversation_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7206,7 +7309,7 @@ func (x *RemoveFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveFile.ProtoReflect.Descriptor instead.
 func (*RemoveFile) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{73}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *RemoveFile) GetFileId() string {
@@ -7227,7 +7330,7 @@ type SetTitle struct {
 
 func (x *SetTitle) Reset() {
 	*x = SetTitle{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[74]
+	mi := &file_conversationpb_conversation_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7239,7 +7342,7 @@ func (x *SetTitle) String() string {
 func (*SetTitle) ProtoMessage() {}
 
 func (x *SetTitle) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[74]
+	mi := &file_conversationpb_conversation_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7252,7 +7355,7 @@ func (x *SetTitle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTitle.ProtoReflect.Descriptor instead.
 func (*SetTitle) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{74}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *SetTitle) GetRunId() string {
@@ -7284,7 +7387,7 @@ type Due struct {
 
 func (x *Due) Reset() {
 	*x = Due{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[75]
+	mi := &file_conversationpb_conversation_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7296,7 +7399,7 @@ func (x *Due) String() string {
 func (*Due) ProtoMessage() {}
 
 func (x *Due) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[75]
+	mi := &file_conversationpb_conversation_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7309,7 +7412,7 @@ func (x *Due) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Due.ProtoReflect.Descriptor instead.
 func (*Due) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{75}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{76}
 }
 
 // Hold keeps the conversation for a background run, or lets it go. To hold is refused as a message would be: busy, a person
@@ -7326,7 +7429,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[76]
+	mi := &file_conversationpb_conversation_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7338,7 +7441,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[76]
+	mi := &file_conversationpb_conversation_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7351,7 +7454,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{76}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Hold) GetRunId() string {
@@ -7398,7 +7501,7 @@ type Create struct {
 
 func (x *Create) Reset() {
 	*x = Create{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[77]
+	mi := &file_conversationpb_conversation_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7410,7 +7513,7 @@ func (x *Create) String() string {
 func (*Create) ProtoMessage() {}
 
 func (x *Create) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[77]
+	mi := &file_conversationpb_conversation_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7423,7 +7526,7 @@ func (x *Create) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Create.ProtoReflect.Descriptor instead.
 func (*Create) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{77}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Create) GetAgent() *agentpb.Agent {
@@ -7501,7 +7604,7 @@ type Send struct {
 
 func (x *Send) Reset() {
 	*x = Send{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[78]
+	mi := &file_conversationpb_conversation_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7513,7 +7616,7 @@ func (x *Send) String() string {
 func (*Send) ProtoMessage() {}
 
 func (x *Send) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[78]
+	mi := &file_conversationpb_conversation_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7526,7 +7629,7 @@ func (x *Send) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Send.ProtoReflect.Descriptor instead.
 func (*Send) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{78}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Send) GetAgent() *agentpb.Agent {
@@ -7617,7 +7720,7 @@ type SetPush struct {
 
 func (x *SetPush) Reset() {
 	*x = SetPush{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[79]
+	mi := &file_conversationpb_conversation_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7629,7 +7732,7 @@ func (x *SetPush) String() string {
 func (*SetPush) ProtoMessage() {}
 
 func (x *SetPush) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[79]
+	mi := &file_conversationpb_conversation_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7642,7 +7745,7 @@ func (x *SetPush) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPush.ProtoReflect.Descriptor instead.
 func (*SetPush) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{79}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *SetPush) GetRunId() string {
@@ -7670,7 +7773,7 @@ type RemovePush struct {
 
 func (x *RemovePush) Reset() {
 	*x = RemovePush{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[80]
+	mi := &file_conversationpb_conversation_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7682,7 +7785,7 @@ func (x *RemovePush) String() string {
 func (*RemovePush) ProtoMessage() {}
 
 func (x *RemovePush) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[80]
+	mi := &file_conversationpb_conversation_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7695,7 +7798,7 @@ func (x *RemovePush) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePush.ProtoReflect.Descriptor instead.
 func (*RemovePush) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{80}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *RemovePush) GetNumber() uint64 {
@@ -7724,7 +7827,7 @@ type Pushed struct {
 
 func (x *Pushed) Reset() {
 	*x = Pushed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[81]
+	mi := &file_conversationpb_conversation_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7736,7 +7839,7 @@ func (x *Pushed) String() string {
 func (*Pushed) ProtoMessage() {}
 
 func (x *Pushed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[81]
+	mi := &file_conversationpb_conversation_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7749,7 +7852,7 @@ func (x *Pushed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pushed.ProtoReflect.Descriptor instead.
 func (*Pushed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{81}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Pushed) GetRunId() string {
@@ -7783,7 +7886,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[82]
+	mi := &file_conversationpb_conversation_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7795,7 +7898,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[82]
+	mi := &file_conversationpb_conversation_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7808,7 +7911,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{82}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Cancel) GetSettleWaitMs() int64 {
@@ -7837,7 +7940,7 @@ type CancelTimeout struct {
 
 func (x *CancelTimeout) Reset() {
 	*x = CancelTimeout{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[83]
+	mi := &file_conversationpb_conversation_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7849,7 +7952,7 @@ func (x *CancelTimeout) String() string {
 func (*CancelTimeout) ProtoMessage() {}
 
 func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[83]
+	mi := &file_conversationpb_conversation_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7862,7 +7965,7 @@ func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTimeout.ProtoReflect.Descriptor instead.
 func (*CancelTimeout) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{83}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *CancelTimeout) GetRunId() string {
@@ -7903,7 +8006,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[84]
+	mi := &file_conversationpb_conversation_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7915,7 +8018,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[84]
+	mi := &file_conversationpb_conversation_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7928,7 +8031,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{84}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Update) GetAgent() *agentpb.Agent {
@@ -7954,7 +8057,7 @@ type Delete struct {
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[85]
+	mi := &file_conversationpb_conversation_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7966,7 +8069,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[85]
+	mi := &file_conversationpb_conversation_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7979,7 +8082,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{85}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Delete) GetOnlyIdle() bool {
@@ -8009,7 +8112,7 @@ type Finish struct {
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[86]
+	mi := &file_conversationpb_conversation_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8021,7 +8124,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[86]
+	mi := &file_conversationpb_conversation_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8034,7 +8137,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{86}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Finish) GetRunId() string {
@@ -8122,7 +8225,7 @@ type Recover struct {
 
 func (x *Recover) Reset() {
 	*x = Recover{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[87]
+	mi := &file_conversationpb_conversation_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8134,7 +8237,7 @@ func (x *Recover) String() string {
 func (*Recover) ProtoMessage() {}
 
 func (x *Recover) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[87]
+	mi := &file_conversationpb_conversation_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8147,7 +8250,7 @@ func (x *Recover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recover.ProtoReflect.Descriptor instead.
 func (*Recover) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{87}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{88}
 }
 
 type AwaitRun struct {
@@ -8159,7 +8262,7 @@ type AwaitRun struct {
 
 func (x *AwaitRun) Reset() {
 	*x = AwaitRun{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[88]
+	mi := &file_conversationpb_conversation_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8171,7 +8274,7 @@ func (x *AwaitRun) String() string {
 func (*AwaitRun) ProtoMessage() {}
 
 func (x *AwaitRun) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[88]
+	mi := &file_conversationpb_conversation_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8184,7 +8287,7 @@ func (x *AwaitRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRun.ProtoReflect.Descriptor instead.
 func (*AwaitRun) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{88}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *AwaitRun) GetRunId() string {
@@ -8215,7 +8318,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[89]
+	mi := &file_conversationpb_conversation_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8227,7 +8330,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[89]
+	mi := &file_conversationpb_conversation_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8240,7 +8343,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{89}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Reply) GetBody() isReply_Body {
@@ -8419,7 +8522,7 @@ type Progressed struct {
 
 func (x *Progressed) Reset() {
 	*x = Progressed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[90]
+	mi := &file_conversationpb_conversation_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8431,7 +8534,7 @@ func (x *Progressed) String() string {
 func (*Progressed) ProtoMessage() {}
 
 func (x *Progressed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[90]
+	mi := &file_conversationpb_conversation_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8444,7 +8547,7 @@ func (x *Progressed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progressed.ProtoReflect.Descriptor instead.
 func (*Progressed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{90}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Progressed) GetSteps() uint32 {
@@ -8506,7 +8609,7 @@ type Rated struct {
 
 func (x *Rated) Reset() {
 	*x = Rated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[91]
+	mi := &file_conversationpb_conversation_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8518,7 +8621,7 @@ func (x *Rated) String() string {
 func (*Rated) ProtoMessage() {}
 
 func (x *Rated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[91]
+	mi := &file_conversationpb_conversation_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8531,7 +8634,7 @@ func (x *Rated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rated.ProtoReflect.Descriptor instead.
 func (*Rated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{91}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Rated) GetMessageId() string {
@@ -8557,7 +8660,7 @@ type Tools struct {
 
 func (x *Tools) Reset() {
 	*x = Tools{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[92]
+	mi := &file_conversationpb_conversation_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8569,7 +8672,7 @@ func (x *Tools) String() string {
 func (*Tools) ProtoMessage() {}
 
 func (x *Tools) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[92]
+	mi := &file_conversationpb_conversation_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8582,7 +8685,7 @@ func (x *Tools) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tools.ProtoReflect.Descriptor instead.
 func (*Tools) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{92}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Tools) GetTools() []string {
@@ -8601,7 +8704,7 @@ type FileReply struct {
 
 func (x *FileReply) Reset() {
 	*x = FileReply{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[93]
+	mi := &file_conversationpb_conversation_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8613,7 +8716,7 @@ func (x *FileReply) String() string {
 func (*FileReply) ProtoMessage() {}
 
 func (x *FileReply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[93]
+	mi := &file_conversationpb_conversation_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8626,7 +8729,7 @@ func (x *FileReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileReply.ProtoReflect.Descriptor instead.
 func (*FileReply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{93}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *FileReply) GetFile() *File {
@@ -8649,7 +8752,7 @@ type Accepted struct {
 
 func (x *Accepted) Reset() {
 	*x = Accepted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[94]
+	mi := &file_conversationpb_conversation_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8661,7 +8764,7 @@ func (x *Accepted) String() string {
 func (*Accepted) ProtoMessage() {}
 
 func (x *Accepted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[94]
+	mi := &file_conversationpb_conversation_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8674,7 +8777,7 @@ func (x *Accepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accepted.ProtoReflect.Descriptor instead.
 func (*Accepted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{94}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *Accepted) GetRunId() string {
@@ -8731,7 +8834,7 @@ type TurnResult struct {
 
 func (x *TurnResult) Reset() {
 	*x = TurnResult{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[95]
+	mi := &file_conversationpb_conversation_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8743,7 +8846,7 @@ func (x *TurnResult) String() string {
 func (*TurnResult) ProtoMessage() {}
 
 func (x *TurnResult) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[95]
+	mi := &file_conversationpb_conversation_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8756,7 +8859,7 @@ func (x *TurnResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResult.ProtoReflect.Descriptor instead.
 func (*TurnResult) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{95}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *TurnResult) GetRunId() string {
@@ -8849,7 +8952,7 @@ type Cancelled struct {
 
 func (x *Cancelled) Reset() {
 	*x = Cancelled{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[96]
+	mi := &file_conversationpb_conversation_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8861,7 +8964,7 @@ func (x *Cancelled) String() string {
 func (*Cancelled) ProtoMessage() {}
 
 func (x *Cancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[96]
+	mi := &file_conversationpb_conversation_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8874,7 +8977,7 @@ func (x *Cancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancelled.ProtoReflect.Descriptor instead.
 func (*Cancelled) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{96}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *Cancelled) GetCancelled() bool {
@@ -8920,7 +9023,7 @@ type Deleted struct {
 
 func (x *Deleted) Reset() {
 	*x = Deleted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[97]
+	mi := &file_conversationpb_conversation_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8932,7 +9035,7 @@ func (x *Deleted) String() string {
 func (*Deleted) ProtoMessage() {}
 
 func (x *Deleted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[97]
+	mi := &file_conversationpb_conversation_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8945,7 +9048,7 @@ func (x *Deleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deleted.ProtoReflect.Descriptor instead.
 func (*Deleted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{97}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{98}
 }
 
 type Refused struct {
@@ -8963,7 +9066,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[98]
+	mi := &file_conversationpb_conversation_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8975,7 +9078,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[98]
+	mi := &file_conversationpb_conversation_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8988,7 +9091,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{98}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *Refused) GetCode() failurepb.Code {
@@ -9047,7 +9150,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[99]
+	mi := &file_conversationpb_conversation_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9059,7 +9162,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[99]
+	mi := &file_conversationpb_conversation_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9072,7 +9175,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{99}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Snapshot) GetEpoch() uint64 {
@@ -9124,7 +9227,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[100]
+	mi := &file_conversationpb_conversation_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9136,7 +9239,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[100]
+	mi := &file_conversationpb_conversation_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9149,7 +9252,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{100}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -9210,7 +9313,7 @@ type ListRow struct {
 
 func (x *ListRow) Reset() {
 	*x = ListRow{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[101]
+	mi := &file_conversationpb_conversation_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9222,7 +9325,7 @@ func (x *ListRow) String() string {
 func (*ListRow) ProtoMessage() {}
 
 func (x *ListRow) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[101]
+	mi := &file_conversationpb_conversation_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9235,7 +9338,7 @@ func (x *ListRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRow.ProtoReflect.Descriptor instead.
 func (*ListRow) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{101}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *ListRow) GetId() string {
@@ -9347,7 +9450,7 @@ type Listed struct {
 
 func (x *Listed) Reset() {
 	*x = Listed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[102]
+	mi := &file_conversationpb_conversation_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9359,7 +9462,7 @@ func (x *Listed) String() string {
 func (*Listed) ProtoMessage() {}
 
 func (x *Listed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[102]
+	mi := &file_conversationpb_conversation_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9372,7 +9475,7 @@ func (x *Listed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Listed.ProtoReflect.Descriptor instead.
 func (*Listed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{102}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *Listed) GetRows() []*ListRow {
@@ -9400,7 +9503,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[103]
+	mi := &file_conversationpb_conversation_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9412,7 +9515,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[103]
+	mi := &file_conversationpb_conversation_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9425,7 +9528,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{103}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *Delta) GetRunId() string {
@@ -9459,7 +9562,7 @@ type RunStarted struct {
 
 func (x *RunStarted) Reset() {
 	*x = RunStarted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[104]
+	mi := &file_conversationpb_conversation_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9471,7 +9574,7 @@ func (x *RunStarted) String() string {
 func (*RunStarted) ProtoMessage() {}
 
 func (x *RunStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[104]
+	mi := &file_conversationpb_conversation_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9484,7 +9587,7 @@ func (x *RunStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStarted.ProtoReflect.Descriptor instead.
 func (*RunStarted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{104}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *RunStarted) GetRunId() string {
@@ -9525,7 +9628,7 @@ var File_conversationpb_conversation_proto protoreflect.FileDescriptor
 
 const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
-	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x19deliverypb/delivery.proto\x1a\x17failurepb/failure.proto\x1a google/protobuf/descriptor.proto\"\xbe\r\n" +
+	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x19deliverypb/delivery.proto\x1a\x17failurepb/failure.proto\x1a google/protobuf/descriptor.proto\"\xa3\x0e\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -9578,7 +9681,9 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x0ecreated_micros\x182 \x01(\x03R\rcreatedMicros\x12+\n" +
 	"\x11title_provisional\x183 \x01(\bR\x10titleProvisional\x121\n" +
 	"\x06pushes\x184 \x03(\v2\x19.parley.conversation.PushR\x06pushes\x121\n" +
-	"\x05queue\x185 \x03(\v2\x1b.parley.conversation.QueuedR\x05queue\"\xbc\x03\n" +
+	"\x05queue\x185 \x03(\v2\x1b.parley.conversation.QueuedR\x05queue\x12<\n" +
+	"\tforgotten\x186 \x03(\v2\x1e.parley.conversation.ForgottenR\tforgotten\x12%\n" +
+	"\x0eforgotten_rest\x187 \x01(\x03R\rforgottenRest\"\xd9\x03\n" +
 	"\x06Queued\x126\n" +
 	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\x126\n" +
 	"\aearlier\x18\x02 \x03(\v2\x1c.parley.conversation.MessageR\aearlier\x122\n" +
@@ -9592,7 +9697,8 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\bby_token\x18\t \x01(\tR\abyToken\x12'\n" +
 	"\x0fruntime_context\x18\n" +
 	" \x01(\fR\x0eruntimeContext\x12\x14\n" +
-	"\x05first\x18\v \x01(\bR\x05first\"\x90\x02\n" +
+	"\x05first\x18\v \x01(\bR\x05first\x12\x1b\n" +
+	"\tissued_by\x18\f \x01(\tR\bissuedBy\"\x90\x02\n" +
 	"\x04Push\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
@@ -9632,7 +9738,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
 	"\tmime_type\x18\x03 \x01(\tR\bmimeType\x12\x12\n" +
-	"\x04size\x18\x04 \x01(\x03R\x04size\"\xc6\x01\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\"\xe3\x01\n" +
 	"\aOutcome\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x15\n" +
@@ -9641,7 +9747,11 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x03seq\x18\x04 \x01(\x04R\x03seq\x12\x16\n" +
 	"\x06missed\x18\x05 \x01(\bR\x06missed\x12\x1b\n" +
 	"\tissued_at\x18\x06 \x01(\x03R\bissuedAt\x12\x16\n" +
-	"\x06queued\x18\a \x01(\bR\x06queued\"N\n" +
+	"\x06queued\x18\a \x01(\bR\x06queued\x12\x1b\n" +
+	"\tissued_by\x18\b \x01(\tR\bissuedBy\"E\n" +
+	"\tForgotten\x12\x1b\n" +
+	"\tissued_by\x18\x01 \x01(\tR\bissuedBy\x12\x1b\n" +
+	"\tissued_at\x18\x02 \x01(\x03R\bissuedAt\"N\n" +
 	"\x06Budget\x12)\n" +
 	"\x11max_cost_nano_usd\x18\x01 \x01(\x03R\x0emaxCostNanoUsd\x12\x19\n" +
 	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\xb4\x06\n" +
@@ -9809,12 +9919,13 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	" \x01(\rR\battempts\"9\n" +
 	"\tTurnError\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xf6\x16\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x93\x17\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1d\n" +
 	"\n" +
 	"created_at\x18\x02 \x01(\x03R\tcreatedAt\x12\x15\n" +
-	"\x06run_id\x18\x03 \x01(\tR\x05runId\x128\n" +
+	"\x06run_id\x18\x03 \x01(\tR\x05runId\x12\x1b\n" +
+	"\tissued_by\x18\x04 \x01(\tR\bissuedBy\x128\n" +
 	"\acreated\x18\n" +
 	" \x01(\v2\x1c.parley.conversation.CreatedH\x00R\acreated\x12W\n" +
 	"\fuser_message\x18\v \x01(\v2 .parley.conversation.UserMessageB\x10\x82\xb5\x18\fuser.messageH\x00R\vuserMessage\x12a\n" +
@@ -10009,7 +10120,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"identified\x18\x04 \x01(\bR\n" +
 	"identified\x12\x18\n" +
 	"\atrusted\x18\x05 \x01(\bR\atrusted\x12\x19\n" +
-	"\btoken_id\x18\x06 \x01(\tR\atokenId\"\x96\x0e\n" +
+	"\btoken_id\x18\x06 \x01(\tR\atokenId\"\xb3\x0e\n" +
 	"\aCommand\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x1d\n" +
 	"\n" +
@@ -10019,7 +10130,8 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\brepeated\x18\x05 \x01(\bR\brepeated\x12#\n" +
 	"\ragent_version\x18\x06 \x01(\x03R\fagentVersion\x12'\n" +
 	"\x0fruntime_context\x18\a \x01(\fR\x0eruntimeContext\x12%\n" +
-	"\x0ebackground_run\x18\b \x01(\tR\rbackgroundRun\x125\n" +
+	"\x0ebackground_run\x18\b \x01(\tR\rbackgroundRun\x12\x1b\n" +
+	"\tissued_by\x18\t \x01(\tR\bissuedBy\x125\n" +
 	"\x06create\x18\n" +
 	" \x01(\v2\x1b.parley.conversation.CreateH\x00R\x06create\x12/\n" +
 	"\x04send\x18\v \x01(\v2\x19.parley.conversation.SendH\x00R\x04send\x125\n" +
@@ -10374,7 +10486,7 @@ func file_conversationpb_conversation_proto_rawDescGZIP() []byte {
 }
 
 var file_conversationpb_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 105)
+var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 106)
 var file_conversationpb_conversation_proto_goTypes = []any{
 	(Status)(0),                       // 0: parley.conversation.Status
 	(Role)(0),                         // 1: parley.conversation.Role
@@ -10388,326 +10500,328 @@ var file_conversationpb_conversation_proto_goTypes = []any{
 	(*File)(nil),                      // 9: parley.conversation.File
 	(*FileRef)(nil),                   // 10: parley.conversation.FileRef
 	(*Outcome)(nil),                   // 11: parley.conversation.Outcome
-	(*Budget)(nil),                    // 12: parley.conversation.Budget
-	(*Lease)(nil),                     // 13: parley.conversation.Lease
-	(*OpenCall)(nil),                  // 14: parley.conversation.OpenCall
-	(*Step)(nil),                      // 15: parley.conversation.Step
-	(*TurnOptions)(nil),               // 16: parley.conversation.TurnOptions
-	(*ToolChoice)(nil),                // 17: parley.conversation.ToolChoice
-	(*OutputFormat)(nil),              // 18: parley.conversation.OutputFormat
-	(*PendingAction)(nil),             // 19: parley.conversation.PendingAction
-	(*Usage)(nil),                     // 20: parley.conversation.Usage
-	(*Message)(nil),                   // 21: parley.conversation.Message
-	(*Feedback)(nil),                  // 22: parley.conversation.Feedback
-	(*ToolCall)(nil),                  // 23: parley.conversation.ToolCall
-	(*Run)(nil),                       // 24: parley.conversation.Run
-	(*TurnError)(nil),                 // 25: parley.conversation.TurnError
-	(*Event)(nil),                     // 26: parley.conversation.Event
-	(*ToolUse)(nil),                   // 27: parley.conversation.ToolUse
-	(*ToolResults)(nil),               // 28: parley.conversation.ToolResults
-	(*Partial)(nil),                   // 29: parley.conversation.Partial
-	(*Reserved)(nil),                  // 30: parley.conversation.Reserved
-	(*SessionUsage)(nil),              // 31: parley.conversation.SessionUsage
-	(*BudgetReached)(nil),             // 32: parley.conversation.BudgetReached
-	(*ActionRequested)(nil),           // 33: parley.conversation.ActionRequested
-	(*TurnPaused)(nil),                // 34: parley.conversation.TurnPaused
-	(*ActionClosed)(nil),              // 35: parley.conversation.ActionClosed
-	(*TurnResumed)(nil),               // 36: parley.conversation.TurnResumed
-	(*Truncated)(nil),                 // 37: parley.conversation.Truncated
-	(*MessageChanged)(nil),            // 38: parley.conversation.MessageChanged
-	(*Held)(nil),                      // 39: parley.conversation.Held
-	(*PushSet)(nil),                   // 40: parley.conversation.PushSet
-	(*PushRemoved)(nil),               // 41: parley.conversation.PushRemoved
-	(*PushDue)(nil),                   // 42: parley.conversation.PushDue
-	(*PushOver)(nil),                  // 43: parley.conversation.PushOver
-	(*MessageQueued)(nil),             // 44: parley.conversation.MessageQueued
-	(*MessageDequeued)(nil),           // 45: parley.conversation.MessageDequeued
-	(*Imported)(nil),                  // 46: parley.conversation.Imported
-	(*FileAdded)(nil),                 // 47: parley.conversation.FileAdded
-	(*FilesRemoved)(nil),              // 48: parley.conversation.FilesRemoved
-	(*ToolRemembered)(nil),            // 49: parley.conversation.ToolRemembered
-	(*Created)(nil),                   // 50: parley.conversation.Created
-	(*UserMessage)(nil),               // 51: parley.conversation.UserMessage
-	(*TurnStarted)(nil),               // 52: parley.conversation.TurnStarted
-	(*AgentMessage)(nil),              // 53: parley.conversation.AgentMessage
-	(*TurnEnded)(nil),                 // 54: parley.conversation.TurnEnded
-	(*TurnRecovered)(nil),             // 55: parley.conversation.TurnRecovered
-	(*CancelRequested)(nil),           // 56: parley.conversation.CancelRequested
-	(*Updated)(nil),                   // 57: parley.conversation.Updated
-	(*Patch)(nil),                     // 58: parley.conversation.Patch
-	(*Caller)(nil),                    // 59: parley.conversation.Caller
-	(*Command)(nil),                   // 60: parley.conversation.Command
-	(*Opening)(nil),                   // 61: parley.conversation.Opening
-	(*Progress)(nil),                  // 62: parley.conversation.Progress
-	(*Reserve)(nil),                   // 63: parley.conversation.Reserve
-	(*Doubt)(nil),                     // 64: parley.conversation.Doubt
-	(*Resolve)(nil),                   // 65: parley.conversation.Resolve
-	(*ToolApproval)(nil),              // 66: parley.conversation.ToolApproval
-	(*ArgsVerdict)(nil),               // 67: parley.conversation.ArgsVerdict
-	(*UserAnswers)(nil),               // 68: parley.conversation.UserAnswers
-	(*ClientResult)(nil),              // 69: parley.conversation.ClientResult
-	(*Answer)(nil),                    // 70: parley.conversation.Answer
-	(*Continue)(nil),                  // 71: parley.conversation.Continue
-	(*Target)(nil),                    // 72: parley.conversation.Target
-	(*Regenerate)(nil),                // 73: parley.conversation.Regenerate
-	(*Edit)(nil),                      // 74: parley.conversation.Edit
-	(*Rate)(nil),                      // 75: parley.conversation.Rate
-	(*Forget)(nil),                    // 76: parley.conversation.Forget
-	(*AddFile)(nil),                   // 77: parley.conversation.AddFile
-	(*RemoveFile)(nil),                // 78: parley.conversation.RemoveFile
-	(*SetTitle)(nil),                  // 79: parley.conversation.SetTitle
-	(*Due)(nil),                       // 80: parley.conversation.Due
-	(*Hold)(nil),                      // 81: parley.conversation.Hold
-	(*Create)(nil),                    // 82: parley.conversation.Create
-	(*Send)(nil),                      // 83: parley.conversation.Send
-	(*SetPush)(nil),                   // 84: parley.conversation.SetPush
-	(*RemovePush)(nil),                // 85: parley.conversation.RemovePush
-	(*Pushed)(nil),                    // 86: parley.conversation.Pushed
-	(*Cancel)(nil),                    // 87: parley.conversation.Cancel
-	(*CancelTimeout)(nil),             // 88: parley.conversation.CancelTimeout
-	(*Update)(nil),                    // 89: parley.conversation.Update
-	(*Delete)(nil),                    // 90: parley.conversation.Delete
-	(*Finish)(nil),                    // 91: parley.conversation.Finish
-	(*Recover)(nil),                   // 92: parley.conversation.Recover
-	(*AwaitRun)(nil),                  // 93: parley.conversation.AwaitRun
-	(*Reply)(nil),                     // 94: parley.conversation.Reply
-	(*Progressed)(nil),                // 95: parley.conversation.Progressed
-	(*Rated)(nil),                     // 96: parley.conversation.Rated
-	(*Tools)(nil),                     // 97: parley.conversation.Tools
-	(*FileReply)(nil),                 // 98: parley.conversation.FileReply
-	(*Accepted)(nil),                  // 99: parley.conversation.Accepted
-	(*TurnResult)(nil),                // 100: parley.conversation.TurnResult
-	(*Cancelled)(nil),                 // 101: parley.conversation.Cancelled
-	(*Deleted)(nil),                   // 102: parley.conversation.Deleted
-	(*Refused)(nil),                   // 103: parley.conversation.Refused
-	(*Snapshot)(nil),                  // 104: parley.conversation.Snapshot
-	(*Change)(nil),                    // 105: parley.conversation.Change
-	(*ListRow)(nil),                   // 106: parley.conversation.ListRow
-	(*Listed)(nil),                    // 107: parley.conversation.Listed
-	(*Delta)(nil),                     // 108: parley.conversation.Delta
-	(*RunStarted)(nil),                // 109: parley.conversation.RunStarted
-	(*deliverypb.Delivery)(nil),       // 110: parley.delivery.Delivery
-	(*agentpb.Tool)(nil),              // 111: parley.agent.Tool
-	(*agentpb.Agent)(nil),             // 112: parley.agent.Agent
-	(*deliverypb.Report)(nil),         // 113: parley.delivery.Report
-	(failurepb.Code)(0),               // 114: parley.failure.Code
-	(*failurepb.Param)(nil),           // 115: parley.failure.Param
-	(*descriptorpb.FieldOptions)(nil), // 116: google.protobuf.FieldOptions
+	(*Forgotten)(nil),                 // 12: parley.conversation.Forgotten
+	(*Budget)(nil),                    // 13: parley.conversation.Budget
+	(*Lease)(nil),                     // 14: parley.conversation.Lease
+	(*OpenCall)(nil),                  // 15: parley.conversation.OpenCall
+	(*Step)(nil),                      // 16: parley.conversation.Step
+	(*TurnOptions)(nil),               // 17: parley.conversation.TurnOptions
+	(*ToolChoice)(nil),                // 18: parley.conversation.ToolChoice
+	(*OutputFormat)(nil),              // 19: parley.conversation.OutputFormat
+	(*PendingAction)(nil),             // 20: parley.conversation.PendingAction
+	(*Usage)(nil),                     // 21: parley.conversation.Usage
+	(*Message)(nil),                   // 22: parley.conversation.Message
+	(*Feedback)(nil),                  // 23: parley.conversation.Feedback
+	(*ToolCall)(nil),                  // 24: parley.conversation.ToolCall
+	(*Run)(nil),                       // 25: parley.conversation.Run
+	(*TurnError)(nil),                 // 26: parley.conversation.TurnError
+	(*Event)(nil),                     // 27: parley.conversation.Event
+	(*ToolUse)(nil),                   // 28: parley.conversation.ToolUse
+	(*ToolResults)(nil),               // 29: parley.conversation.ToolResults
+	(*Partial)(nil),                   // 30: parley.conversation.Partial
+	(*Reserved)(nil),                  // 31: parley.conversation.Reserved
+	(*SessionUsage)(nil),              // 32: parley.conversation.SessionUsage
+	(*BudgetReached)(nil),             // 33: parley.conversation.BudgetReached
+	(*ActionRequested)(nil),           // 34: parley.conversation.ActionRequested
+	(*TurnPaused)(nil),                // 35: parley.conversation.TurnPaused
+	(*ActionClosed)(nil),              // 36: parley.conversation.ActionClosed
+	(*TurnResumed)(nil),               // 37: parley.conversation.TurnResumed
+	(*Truncated)(nil),                 // 38: parley.conversation.Truncated
+	(*MessageChanged)(nil),            // 39: parley.conversation.MessageChanged
+	(*Held)(nil),                      // 40: parley.conversation.Held
+	(*PushSet)(nil),                   // 41: parley.conversation.PushSet
+	(*PushRemoved)(nil),               // 42: parley.conversation.PushRemoved
+	(*PushDue)(nil),                   // 43: parley.conversation.PushDue
+	(*PushOver)(nil),                  // 44: parley.conversation.PushOver
+	(*MessageQueued)(nil),             // 45: parley.conversation.MessageQueued
+	(*MessageDequeued)(nil),           // 46: parley.conversation.MessageDequeued
+	(*Imported)(nil),                  // 47: parley.conversation.Imported
+	(*FileAdded)(nil),                 // 48: parley.conversation.FileAdded
+	(*FilesRemoved)(nil),              // 49: parley.conversation.FilesRemoved
+	(*ToolRemembered)(nil),            // 50: parley.conversation.ToolRemembered
+	(*Created)(nil),                   // 51: parley.conversation.Created
+	(*UserMessage)(nil),               // 52: parley.conversation.UserMessage
+	(*TurnStarted)(nil),               // 53: parley.conversation.TurnStarted
+	(*AgentMessage)(nil),              // 54: parley.conversation.AgentMessage
+	(*TurnEnded)(nil),                 // 55: parley.conversation.TurnEnded
+	(*TurnRecovered)(nil),             // 56: parley.conversation.TurnRecovered
+	(*CancelRequested)(nil),           // 57: parley.conversation.CancelRequested
+	(*Updated)(nil),                   // 58: parley.conversation.Updated
+	(*Patch)(nil),                     // 59: parley.conversation.Patch
+	(*Caller)(nil),                    // 60: parley.conversation.Caller
+	(*Command)(nil),                   // 61: parley.conversation.Command
+	(*Opening)(nil),                   // 62: parley.conversation.Opening
+	(*Progress)(nil),                  // 63: parley.conversation.Progress
+	(*Reserve)(nil),                   // 64: parley.conversation.Reserve
+	(*Doubt)(nil),                     // 65: parley.conversation.Doubt
+	(*Resolve)(nil),                   // 66: parley.conversation.Resolve
+	(*ToolApproval)(nil),              // 67: parley.conversation.ToolApproval
+	(*ArgsVerdict)(nil),               // 68: parley.conversation.ArgsVerdict
+	(*UserAnswers)(nil),               // 69: parley.conversation.UserAnswers
+	(*ClientResult)(nil),              // 70: parley.conversation.ClientResult
+	(*Answer)(nil),                    // 71: parley.conversation.Answer
+	(*Continue)(nil),                  // 72: parley.conversation.Continue
+	(*Target)(nil),                    // 73: parley.conversation.Target
+	(*Regenerate)(nil),                // 74: parley.conversation.Regenerate
+	(*Edit)(nil),                      // 75: parley.conversation.Edit
+	(*Rate)(nil),                      // 76: parley.conversation.Rate
+	(*Forget)(nil),                    // 77: parley.conversation.Forget
+	(*AddFile)(nil),                   // 78: parley.conversation.AddFile
+	(*RemoveFile)(nil),                // 79: parley.conversation.RemoveFile
+	(*SetTitle)(nil),                  // 80: parley.conversation.SetTitle
+	(*Due)(nil),                       // 81: parley.conversation.Due
+	(*Hold)(nil),                      // 82: parley.conversation.Hold
+	(*Create)(nil),                    // 83: parley.conversation.Create
+	(*Send)(nil),                      // 84: parley.conversation.Send
+	(*SetPush)(nil),                   // 85: parley.conversation.SetPush
+	(*RemovePush)(nil),                // 86: parley.conversation.RemovePush
+	(*Pushed)(nil),                    // 87: parley.conversation.Pushed
+	(*Cancel)(nil),                    // 88: parley.conversation.Cancel
+	(*CancelTimeout)(nil),             // 89: parley.conversation.CancelTimeout
+	(*Update)(nil),                    // 90: parley.conversation.Update
+	(*Delete)(nil),                    // 91: parley.conversation.Delete
+	(*Finish)(nil),                    // 92: parley.conversation.Finish
+	(*Recover)(nil),                   // 93: parley.conversation.Recover
+	(*AwaitRun)(nil),                  // 94: parley.conversation.AwaitRun
+	(*Reply)(nil),                     // 95: parley.conversation.Reply
+	(*Progressed)(nil),                // 96: parley.conversation.Progressed
+	(*Rated)(nil),                     // 97: parley.conversation.Rated
+	(*Tools)(nil),                     // 98: parley.conversation.Tools
+	(*FileReply)(nil),                 // 99: parley.conversation.FileReply
+	(*Accepted)(nil),                  // 100: parley.conversation.Accepted
+	(*TurnResult)(nil),                // 101: parley.conversation.TurnResult
+	(*Cancelled)(nil),                 // 102: parley.conversation.Cancelled
+	(*Deleted)(nil),                   // 103: parley.conversation.Deleted
+	(*Refused)(nil),                   // 104: parley.conversation.Refused
+	(*Snapshot)(nil),                  // 105: parley.conversation.Snapshot
+	(*Change)(nil),                    // 106: parley.conversation.Change
+	(*ListRow)(nil),                   // 107: parley.conversation.ListRow
+	(*Listed)(nil),                    // 108: parley.conversation.Listed
+	(*Delta)(nil),                     // 109: parley.conversation.Delta
+	(*RunStarted)(nil),                // 110: parley.conversation.RunStarted
+	(*deliverypb.Delivery)(nil),       // 111: parley.delivery.Delivery
+	(*agentpb.Tool)(nil),              // 112: parley.agent.Tool
+	(*agentpb.Agent)(nil),             // 113: parley.agent.Agent
+	(*deliverypb.Report)(nil),         // 114: parley.delivery.Report
+	(failurepb.Code)(0),               // 115: parley.failure.Code
+	(*failurepb.Param)(nil),           // 116: parley.failure.Param
+	(*descriptorpb.FieldOptions)(nil), // 117: google.protobuf.FieldOptions
 }
 var file_conversationpb_conversation_proto_depIdxs = []int32{
-	12,  // 0: parley.conversation.State.budget:type_name -> parley.conversation.Budget
+	13,  // 0: parley.conversation.State.budget:type_name -> parley.conversation.Budget
 	0,   // 1: parley.conversation.State.status:type_name -> parley.conversation.Status
 	2,   // 2: parley.conversation.State.stop_reason:type_name -> parley.conversation.StopReason
-	13,  // 3: parley.conversation.State.lease:type_name -> parley.conversation.Lease
-	19,  // 4: parley.conversation.State.pending:type_name -> parley.conversation.PendingAction
+	14,  // 3: parley.conversation.State.lease:type_name -> parley.conversation.Lease
+	20,  // 4: parley.conversation.State.pending:type_name -> parley.conversation.PendingAction
 	11,  // 5: parley.conversation.State.outcomes:type_name -> parley.conversation.Outcome
-	13,  // 6: parley.conversation.State.paused:type_name -> parley.conversation.Lease
+	14,  // 6: parley.conversation.State.paused:type_name -> parley.conversation.Lease
 	9,   // 7: parley.conversation.State.files:type_name -> parley.conversation.File
 	8,   // 8: parley.conversation.State.closed:type_name -> parley.conversation.ClosedAction
-	21,  // 9: parley.conversation.State.last_answer:type_name -> parley.conversation.Message
+	22,  // 9: parley.conversation.State.last_answer:type_name -> parley.conversation.Message
 	7,   // 10: parley.conversation.State.pushes:type_name -> parley.conversation.Push
 	6,   // 11: parley.conversation.State.queue:type_name -> parley.conversation.Queued
-	21,  // 12: parley.conversation.Queued.message:type_name -> parley.conversation.Message
-	21,  // 13: parley.conversation.Queued.earlier:type_name -> parley.conversation.Message
-	27,  // 14: parley.conversation.Queued.given:type_name -> parley.conversation.ToolUse
-	16,  // 15: parley.conversation.Queued.options:type_name -> parley.conversation.TurnOptions
-	110, // 16: parley.conversation.Push.delivery:type_name -> parley.delivery.Delivery
-	3,   // 17: parley.conversation.Lease.mode:type_name -> parley.conversation.Mode
-	21,  // 18: parley.conversation.Lease.user_message:type_name -> parley.conversation.Message
-	20,  // 19: parley.conversation.Lease.usage:type_name -> parley.conversation.Usage
-	14,  // 20: parley.conversation.Lease.calls:type_name -> parley.conversation.OpenCall
-	21,  // 21: parley.conversation.Lease.answer:type_name -> parley.conversation.Message
-	21,  // 22: parley.conversation.Lease.replaces:type_name -> parley.conversation.Message
-	4,   // 23: parley.conversation.OpenCall.need:type_name -> parley.conversation.Need
-	27,  // 24: parley.conversation.Step.use:type_name -> parley.conversation.ToolUse
-	28,  // 25: parley.conversation.Step.results:type_name -> parley.conversation.ToolResults
-	29,  // 26: parley.conversation.Step.partial:type_name -> parley.conversation.Partial
-	16,  // 27: parley.conversation.Step.options:type_name -> parley.conversation.TurnOptions
-	111, // 28: parley.conversation.TurnOptions.tools:type_name -> parley.agent.Tool
-	17,  // 29: parley.conversation.TurnOptions.tool_choice:type_name -> parley.conversation.ToolChoice
-	18,  // 30: parley.conversation.TurnOptions.format:type_name -> parley.conversation.OutputFormat
-	1,   // 31: parley.conversation.Message.role:type_name -> parley.conversation.Role
-	2,   // 32: parley.conversation.Message.stop_reason:type_name -> parley.conversation.StopReason
-	23,  // 33: parley.conversation.Message.tool_calls:type_name -> parley.conversation.ToolCall
-	20,  // 34: parley.conversation.Message.usage:type_name -> parley.conversation.Usage
-	10,  // 35: parley.conversation.Message.files:type_name -> parley.conversation.FileRef
-	22,  // 36: parley.conversation.Message.feedback:type_name -> parley.conversation.Feedback
-	19,  // 37: parley.conversation.Message.pending:type_name -> parley.conversation.PendingAction
-	3,   // 38: parley.conversation.Run.mode:type_name -> parley.conversation.Mode
-	2,   // 39: parley.conversation.Run.stop_reason:type_name -> parley.conversation.StopReason
-	20,  // 40: parley.conversation.Run.usage:type_name -> parley.conversation.Usage
-	25,  // 41: parley.conversation.Run.error:type_name -> parley.conversation.TurnError
-	50,  // 42: parley.conversation.Event.created:type_name -> parley.conversation.Created
-	51,  // 43: parley.conversation.Event.user_message:type_name -> parley.conversation.UserMessage
-	52,  // 44: parley.conversation.Event.turn_started:type_name -> parley.conversation.TurnStarted
-	53,  // 45: parley.conversation.Event.agent_message:type_name -> parley.conversation.AgentMessage
-	54,  // 46: parley.conversation.Event.turn_ended:type_name -> parley.conversation.TurnEnded
-	55,  // 47: parley.conversation.Event.turn_recovered:type_name -> parley.conversation.TurnRecovered
-	56,  // 48: parley.conversation.Event.cancel_requested:type_name -> parley.conversation.CancelRequested
-	57,  // 49: parley.conversation.Event.updated:type_name -> parley.conversation.Updated
-	27,  // 50: parley.conversation.Event.tool_use:type_name -> parley.conversation.ToolUse
-	28,  // 51: parley.conversation.Event.tool_results:type_name -> parley.conversation.ToolResults
-	30,  // 52: parley.conversation.Event.reserved:type_name -> parley.conversation.Reserved
-	31,  // 53: parley.conversation.Event.session_usage:type_name -> parley.conversation.SessionUsage
-	32,  // 54: parley.conversation.Event.budget_reached:type_name -> parley.conversation.BudgetReached
-	33,  // 55: parley.conversation.Event.action_requested:type_name -> parley.conversation.ActionRequested
-	34,  // 56: parley.conversation.Event.turn_paused:type_name -> parley.conversation.TurnPaused
-	35,  // 57: parley.conversation.Event.action_closed:type_name -> parley.conversation.ActionClosed
-	36,  // 58: parley.conversation.Event.turn_resumed:type_name -> parley.conversation.TurnResumed
-	37,  // 59: parley.conversation.Event.truncated:type_name -> parley.conversation.Truncated
-	38,  // 60: parley.conversation.Event.message_changed:type_name -> parley.conversation.MessageChanged
-	47,  // 61: parley.conversation.Event.file_added:type_name -> parley.conversation.FileAdded
-	48,  // 62: parley.conversation.Event.files_removed:type_name -> parley.conversation.FilesRemoved
-	49,  // 63: parley.conversation.Event.tool_remembered:type_name -> parley.conversation.ToolRemembered
-	29,  // 64: parley.conversation.Event.partial:type_name -> parley.conversation.Partial
-	39,  // 65: parley.conversation.Event.held:type_name -> parley.conversation.Held
-	46,  // 66: parley.conversation.Event.imported:type_name -> parley.conversation.Imported
-	16,  // 67: parley.conversation.Event.turn_options:type_name -> parley.conversation.TurnOptions
-	40,  // 68: parley.conversation.Event.push_set:type_name -> parley.conversation.PushSet
-	41,  // 69: parley.conversation.Event.push_removed:type_name -> parley.conversation.PushRemoved
-	42,  // 70: parley.conversation.Event.push_due:type_name -> parley.conversation.PushDue
-	43,  // 71: parley.conversation.Event.push_over:type_name -> parley.conversation.PushOver
-	44,  // 72: parley.conversation.Event.message_queued:type_name -> parley.conversation.MessageQueued
-	45,  // 73: parley.conversation.Event.message_dequeued:type_name -> parley.conversation.MessageDequeued
-	107, // 74: parley.conversation.Event.listed:type_name -> parley.conversation.Listed
-	23,  // 75: parley.conversation.ToolUse.calls:type_name -> parley.conversation.ToolCall
-	20,  // 76: parley.conversation.ToolUse.usage:type_name -> parley.conversation.Usage
-	14,  // 77: parley.conversation.ToolUse.open:type_name -> parley.conversation.OpenCall
-	23,  // 78: parley.conversation.ToolResults.results:type_name -> parley.conversation.ToolCall
-	20,  // 79: parley.conversation.Partial.usage:type_name -> parley.conversation.Usage
-	20,  // 80: parley.conversation.SessionUsage.usage:type_name -> parley.conversation.Usage
-	12,  // 81: parley.conversation.BudgetReached.budget:type_name -> parley.conversation.Budget
-	19,  // 82: parley.conversation.ActionRequested.action:type_name -> parley.conversation.PendingAction
-	21,  // 83: parley.conversation.TurnPaused.answer:type_name -> parley.conversation.Message
-	23,  // 84: parley.conversation.ActionClosed.result:type_name -> parley.conversation.ToolCall
-	13,  // 85: parley.conversation.TurnResumed.lease:type_name -> parley.conversation.Lease
-	21,  // 86: parley.conversation.MessageChanged.message:type_name -> parley.conversation.Message
-	7,   // 87: parley.conversation.PushSet.push:type_name -> parley.conversation.Push
-	110, // 88: parley.conversation.PushDue.delivery:type_name -> parley.delivery.Delivery
-	6,   // 89: parley.conversation.MessageQueued.queued:type_name -> parley.conversation.Queued
-	21,  // 90: parley.conversation.Imported.messages:type_name -> parley.conversation.Message
-	9,   // 91: parley.conversation.FileAdded.file:type_name -> parley.conversation.File
-	5,   // 92: parley.conversation.Created.state:type_name -> parley.conversation.State
-	21,  // 93: parley.conversation.UserMessage.message:type_name -> parley.conversation.Message
-	13,  // 94: parley.conversation.TurnStarted.lease:type_name -> parley.conversation.Lease
-	21,  // 95: parley.conversation.AgentMessage.message:type_name -> parley.conversation.Message
-	2,   // 96: parley.conversation.TurnEnded.stop_reason:type_name -> parley.conversation.StopReason
-	20,  // 97: parley.conversation.TurnEnded.usage:type_name -> parley.conversation.Usage
-	25,  // 98: parley.conversation.TurnEnded.error:type_name -> parley.conversation.TurnError
-	58,  // 99: parley.conversation.Updated.patch:type_name -> parley.conversation.Patch
-	20,  // 100: parley.conversation.Updated.usage:type_name -> parley.conversation.Usage
-	12,  // 101: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
-	59,  // 102: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
-	82,  // 103: parley.conversation.Command.create:type_name -> parley.conversation.Create
-	83,  // 104: parley.conversation.Command.send:type_name -> parley.conversation.Send
-	87,  // 105: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
-	89,  // 106: parley.conversation.Command.update:type_name -> parley.conversation.Update
-	90,  // 107: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
-	91,  // 108: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
-	92,  // 109: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
-	88,  // 110: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
-	93,  // 111: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
-	62,  // 112: parley.conversation.Command.progress:type_name -> parley.conversation.Progress
-	65,  // 113: parley.conversation.Command.resolve:type_name -> parley.conversation.Resolve
-	71,  // 114: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
-	73,  // 115: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
-	74,  // 116: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
-	75,  // 117: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
-	76,  // 118: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
-	77,  // 119: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
-	78,  // 120: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
-	79,  // 121: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
-	80,  // 122: parley.conversation.Command.due:type_name -> parley.conversation.Due
-	81,  // 123: parley.conversation.Command.hold:type_name -> parley.conversation.Hold
-	70,  // 124: parley.conversation.Command.answer:type_name -> parley.conversation.Answer
-	84,  // 125: parley.conversation.Command.set_push:type_name -> parley.conversation.SetPush
-	85,  // 126: parley.conversation.Command.remove_push:type_name -> parley.conversation.RemovePush
-	86,  // 127: parley.conversation.Command.pushed:type_name -> parley.conversation.Pushed
-	61,  // 128: parley.conversation.Command.opening:type_name -> parley.conversation.Opening
-	82,  // 129: parley.conversation.Opening.create:type_name -> parley.conversation.Create
-	9,   // 130: parley.conversation.Opening.files:type_name -> parley.conversation.File
-	112, // 131: parley.conversation.Opening.agent:type_name -> parley.agent.Agent
-	27,  // 132: parley.conversation.Progress.use:type_name -> parley.conversation.ToolUse
-	28,  // 133: parley.conversation.Progress.results:type_name -> parley.conversation.ToolResults
-	63,  // 134: parley.conversation.Progress.reserve:type_name -> parley.conversation.Reserve
-	64,  // 135: parley.conversation.Progress.doubt:type_name -> parley.conversation.Doubt
-	23,  // 136: parley.conversation.Progress.tool_calls:type_name -> parley.conversation.ToolCall
-	14,  // 137: parley.conversation.Doubt.calls:type_name -> parley.conversation.OpenCall
-	112, // 138: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
-	66,  // 139: parley.conversation.Resolve.approval:type_name -> parley.conversation.ToolApproval
-	68,  // 140: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
-	69,  // 141: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
-	7,   // 142: parley.conversation.Resolve.push:type_name -> parley.conversation.Push
-	67,  // 143: parley.conversation.ToolApproval.verdict:type_name -> parley.conversation.ArgsVerdict
-	23,  // 144: parley.conversation.Answer.outputs:type_name -> parley.conversation.ToolCall
-	112, // 145: parley.conversation.Answer.agent:type_name -> parley.agent.Agent
-	16,  // 146: parley.conversation.Answer.options:type_name -> parley.conversation.TurnOptions
-	112, // 147: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
-	21,  // 148: parley.conversation.Target.message:type_name -> parley.conversation.Message
-	72,  // 149: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
-	21,  // 150: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
-	112, // 151: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
-	72,  // 152: parley.conversation.Edit.target:type_name -> parley.conversation.Target
-	112, // 153: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
-	72,  // 154: parley.conversation.Rate.target:type_name -> parley.conversation.Target
-	112, // 155: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
-	9,   // 156: parley.conversation.AddFile.file:type_name -> parley.conversation.File
-	112, // 157: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
-	20,  // 158: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
-	112, // 159: parley.conversation.Hold.agent:type_name -> parley.agent.Agent
-	112, // 160: parley.conversation.Create.agent:type_name -> parley.agent.Agent
-	12,  // 161: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
-	112, // 162: parley.conversation.Send.agent:type_name -> parley.agent.Agent
-	21,  // 163: parley.conversation.Send.earlier:type_name -> parley.conversation.Message
-	27,  // 164: parley.conversation.Send.given:type_name -> parley.conversation.ToolUse
-	16,  // 165: parley.conversation.Send.options:type_name -> parley.conversation.TurnOptions
-	7,   // 166: parley.conversation.Send.push:type_name -> parley.conversation.Push
-	7,   // 167: parley.conversation.SetPush.push:type_name -> parley.conversation.Push
-	113, // 168: parley.conversation.Pushed.report:type_name -> parley.delivery.Report
-	112, // 169: parley.conversation.Update.agent:type_name -> parley.agent.Agent
-	58,  // 170: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
-	2,   // 171: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
-	20,  // 172: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
-	25,  // 173: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
-	23,  // 174: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
-	29,  // 175: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
-	99,  // 176: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
-	100, // 177: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
-	101, // 178: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
-	5,   // 179: parley.conversation.Reply.state:type_name -> parley.conversation.State
-	102, // 180: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
-	103, // 181: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
-	95,  // 182: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
-	96,  // 183: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
-	97,  // 184: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
-	98,  // 185: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
-	14,  // 186: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
-	22,  // 187: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
-	9,   // 188: parley.conversation.FileReply.file:type_name -> parley.conversation.File
-	21,  // 189: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
-	21,  // 190: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
-	21,  // 191: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
-	2,   // 192: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
-	20,  // 193: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
-	25,  // 194: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
-	12,  // 195: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
-	19,  // 196: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
-	5,   // 197: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
-	114, // 198: parley.conversation.Refused.code:type_name -> parley.failure.Code
-	115, // 199: parley.conversation.Refused.params:type_name -> parley.failure.Param
-	21,  // 200: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
-	26,  // 201: parley.conversation.Change.events:type_name -> parley.conversation.Event
-	108, // 202: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
-	109, // 203: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
-	106, // 204: parley.conversation.Change.rows:type_name -> parley.conversation.ListRow
-	106, // 205: parley.conversation.Listed.rows:type_name -> parley.conversation.ListRow
-	21,  // 206: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
-	116, // 207: parley.conversation.public_type:extendee -> google.protobuf.FieldOptions
-	208, // [208:208] is the sub-list for method output_type
-	208, // [208:208] is the sub-list for method input_type
-	208, // [208:208] is the sub-list for extension type_name
-	207, // [207:208] is the sub-list for extension extendee
-	0,   // [0:207] is the sub-list for field type_name
+	12,  // 12: parley.conversation.State.forgotten:type_name -> parley.conversation.Forgotten
+	22,  // 13: parley.conversation.Queued.message:type_name -> parley.conversation.Message
+	22,  // 14: parley.conversation.Queued.earlier:type_name -> parley.conversation.Message
+	28,  // 15: parley.conversation.Queued.given:type_name -> parley.conversation.ToolUse
+	17,  // 16: parley.conversation.Queued.options:type_name -> parley.conversation.TurnOptions
+	111, // 17: parley.conversation.Push.delivery:type_name -> parley.delivery.Delivery
+	3,   // 18: parley.conversation.Lease.mode:type_name -> parley.conversation.Mode
+	22,  // 19: parley.conversation.Lease.user_message:type_name -> parley.conversation.Message
+	21,  // 20: parley.conversation.Lease.usage:type_name -> parley.conversation.Usage
+	15,  // 21: parley.conversation.Lease.calls:type_name -> parley.conversation.OpenCall
+	22,  // 22: parley.conversation.Lease.answer:type_name -> parley.conversation.Message
+	22,  // 23: parley.conversation.Lease.replaces:type_name -> parley.conversation.Message
+	4,   // 24: parley.conversation.OpenCall.need:type_name -> parley.conversation.Need
+	28,  // 25: parley.conversation.Step.use:type_name -> parley.conversation.ToolUse
+	29,  // 26: parley.conversation.Step.results:type_name -> parley.conversation.ToolResults
+	30,  // 27: parley.conversation.Step.partial:type_name -> parley.conversation.Partial
+	17,  // 28: parley.conversation.Step.options:type_name -> parley.conversation.TurnOptions
+	112, // 29: parley.conversation.TurnOptions.tools:type_name -> parley.agent.Tool
+	18,  // 30: parley.conversation.TurnOptions.tool_choice:type_name -> parley.conversation.ToolChoice
+	19,  // 31: parley.conversation.TurnOptions.format:type_name -> parley.conversation.OutputFormat
+	1,   // 32: parley.conversation.Message.role:type_name -> parley.conversation.Role
+	2,   // 33: parley.conversation.Message.stop_reason:type_name -> parley.conversation.StopReason
+	24,  // 34: parley.conversation.Message.tool_calls:type_name -> parley.conversation.ToolCall
+	21,  // 35: parley.conversation.Message.usage:type_name -> parley.conversation.Usage
+	10,  // 36: parley.conversation.Message.files:type_name -> parley.conversation.FileRef
+	23,  // 37: parley.conversation.Message.feedback:type_name -> parley.conversation.Feedback
+	20,  // 38: parley.conversation.Message.pending:type_name -> parley.conversation.PendingAction
+	3,   // 39: parley.conversation.Run.mode:type_name -> parley.conversation.Mode
+	2,   // 40: parley.conversation.Run.stop_reason:type_name -> parley.conversation.StopReason
+	21,  // 41: parley.conversation.Run.usage:type_name -> parley.conversation.Usage
+	26,  // 42: parley.conversation.Run.error:type_name -> parley.conversation.TurnError
+	51,  // 43: parley.conversation.Event.created:type_name -> parley.conversation.Created
+	52,  // 44: parley.conversation.Event.user_message:type_name -> parley.conversation.UserMessage
+	53,  // 45: parley.conversation.Event.turn_started:type_name -> parley.conversation.TurnStarted
+	54,  // 46: parley.conversation.Event.agent_message:type_name -> parley.conversation.AgentMessage
+	55,  // 47: parley.conversation.Event.turn_ended:type_name -> parley.conversation.TurnEnded
+	56,  // 48: parley.conversation.Event.turn_recovered:type_name -> parley.conversation.TurnRecovered
+	57,  // 49: parley.conversation.Event.cancel_requested:type_name -> parley.conversation.CancelRequested
+	58,  // 50: parley.conversation.Event.updated:type_name -> parley.conversation.Updated
+	28,  // 51: parley.conversation.Event.tool_use:type_name -> parley.conversation.ToolUse
+	29,  // 52: parley.conversation.Event.tool_results:type_name -> parley.conversation.ToolResults
+	31,  // 53: parley.conversation.Event.reserved:type_name -> parley.conversation.Reserved
+	32,  // 54: parley.conversation.Event.session_usage:type_name -> parley.conversation.SessionUsage
+	33,  // 55: parley.conversation.Event.budget_reached:type_name -> parley.conversation.BudgetReached
+	34,  // 56: parley.conversation.Event.action_requested:type_name -> parley.conversation.ActionRequested
+	35,  // 57: parley.conversation.Event.turn_paused:type_name -> parley.conversation.TurnPaused
+	36,  // 58: parley.conversation.Event.action_closed:type_name -> parley.conversation.ActionClosed
+	37,  // 59: parley.conversation.Event.turn_resumed:type_name -> parley.conversation.TurnResumed
+	38,  // 60: parley.conversation.Event.truncated:type_name -> parley.conversation.Truncated
+	39,  // 61: parley.conversation.Event.message_changed:type_name -> parley.conversation.MessageChanged
+	48,  // 62: parley.conversation.Event.file_added:type_name -> parley.conversation.FileAdded
+	49,  // 63: parley.conversation.Event.files_removed:type_name -> parley.conversation.FilesRemoved
+	50,  // 64: parley.conversation.Event.tool_remembered:type_name -> parley.conversation.ToolRemembered
+	30,  // 65: parley.conversation.Event.partial:type_name -> parley.conversation.Partial
+	40,  // 66: parley.conversation.Event.held:type_name -> parley.conversation.Held
+	47,  // 67: parley.conversation.Event.imported:type_name -> parley.conversation.Imported
+	17,  // 68: parley.conversation.Event.turn_options:type_name -> parley.conversation.TurnOptions
+	41,  // 69: parley.conversation.Event.push_set:type_name -> parley.conversation.PushSet
+	42,  // 70: parley.conversation.Event.push_removed:type_name -> parley.conversation.PushRemoved
+	43,  // 71: parley.conversation.Event.push_due:type_name -> parley.conversation.PushDue
+	44,  // 72: parley.conversation.Event.push_over:type_name -> parley.conversation.PushOver
+	45,  // 73: parley.conversation.Event.message_queued:type_name -> parley.conversation.MessageQueued
+	46,  // 74: parley.conversation.Event.message_dequeued:type_name -> parley.conversation.MessageDequeued
+	108, // 75: parley.conversation.Event.listed:type_name -> parley.conversation.Listed
+	24,  // 76: parley.conversation.ToolUse.calls:type_name -> parley.conversation.ToolCall
+	21,  // 77: parley.conversation.ToolUse.usage:type_name -> parley.conversation.Usage
+	15,  // 78: parley.conversation.ToolUse.open:type_name -> parley.conversation.OpenCall
+	24,  // 79: parley.conversation.ToolResults.results:type_name -> parley.conversation.ToolCall
+	21,  // 80: parley.conversation.Partial.usage:type_name -> parley.conversation.Usage
+	21,  // 81: parley.conversation.SessionUsage.usage:type_name -> parley.conversation.Usage
+	13,  // 82: parley.conversation.BudgetReached.budget:type_name -> parley.conversation.Budget
+	20,  // 83: parley.conversation.ActionRequested.action:type_name -> parley.conversation.PendingAction
+	22,  // 84: parley.conversation.TurnPaused.answer:type_name -> parley.conversation.Message
+	24,  // 85: parley.conversation.ActionClosed.result:type_name -> parley.conversation.ToolCall
+	14,  // 86: parley.conversation.TurnResumed.lease:type_name -> parley.conversation.Lease
+	22,  // 87: parley.conversation.MessageChanged.message:type_name -> parley.conversation.Message
+	7,   // 88: parley.conversation.PushSet.push:type_name -> parley.conversation.Push
+	111, // 89: parley.conversation.PushDue.delivery:type_name -> parley.delivery.Delivery
+	6,   // 90: parley.conversation.MessageQueued.queued:type_name -> parley.conversation.Queued
+	22,  // 91: parley.conversation.Imported.messages:type_name -> parley.conversation.Message
+	9,   // 92: parley.conversation.FileAdded.file:type_name -> parley.conversation.File
+	5,   // 93: parley.conversation.Created.state:type_name -> parley.conversation.State
+	22,  // 94: parley.conversation.UserMessage.message:type_name -> parley.conversation.Message
+	14,  // 95: parley.conversation.TurnStarted.lease:type_name -> parley.conversation.Lease
+	22,  // 96: parley.conversation.AgentMessage.message:type_name -> parley.conversation.Message
+	2,   // 97: parley.conversation.TurnEnded.stop_reason:type_name -> parley.conversation.StopReason
+	21,  // 98: parley.conversation.TurnEnded.usage:type_name -> parley.conversation.Usage
+	26,  // 99: parley.conversation.TurnEnded.error:type_name -> parley.conversation.TurnError
+	59,  // 100: parley.conversation.Updated.patch:type_name -> parley.conversation.Patch
+	21,  // 101: parley.conversation.Updated.usage:type_name -> parley.conversation.Usage
+	13,  // 102: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
+	60,  // 103: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
+	83,  // 104: parley.conversation.Command.create:type_name -> parley.conversation.Create
+	84,  // 105: parley.conversation.Command.send:type_name -> parley.conversation.Send
+	88,  // 106: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
+	90,  // 107: parley.conversation.Command.update:type_name -> parley.conversation.Update
+	91,  // 108: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
+	92,  // 109: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
+	93,  // 110: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
+	89,  // 111: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
+	94,  // 112: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
+	63,  // 113: parley.conversation.Command.progress:type_name -> parley.conversation.Progress
+	66,  // 114: parley.conversation.Command.resolve:type_name -> parley.conversation.Resolve
+	72,  // 115: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
+	74,  // 116: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
+	75,  // 117: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
+	76,  // 118: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
+	77,  // 119: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
+	78,  // 120: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
+	79,  // 121: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
+	80,  // 122: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
+	81,  // 123: parley.conversation.Command.due:type_name -> parley.conversation.Due
+	82,  // 124: parley.conversation.Command.hold:type_name -> parley.conversation.Hold
+	71,  // 125: parley.conversation.Command.answer:type_name -> parley.conversation.Answer
+	85,  // 126: parley.conversation.Command.set_push:type_name -> parley.conversation.SetPush
+	86,  // 127: parley.conversation.Command.remove_push:type_name -> parley.conversation.RemovePush
+	87,  // 128: parley.conversation.Command.pushed:type_name -> parley.conversation.Pushed
+	62,  // 129: parley.conversation.Command.opening:type_name -> parley.conversation.Opening
+	83,  // 130: parley.conversation.Opening.create:type_name -> parley.conversation.Create
+	9,   // 131: parley.conversation.Opening.files:type_name -> parley.conversation.File
+	113, // 132: parley.conversation.Opening.agent:type_name -> parley.agent.Agent
+	28,  // 133: parley.conversation.Progress.use:type_name -> parley.conversation.ToolUse
+	29,  // 134: parley.conversation.Progress.results:type_name -> parley.conversation.ToolResults
+	64,  // 135: parley.conversation.Progress.reserve:type_name -> parley.conversation.Reserve
+	65,  // 136: parley.conversation.Progress.doubt:type_name -> parley.conversation.Doubt
+	24,  // 137: parley.conversation.Progress.tool_calls:type_name -> parley.conversation.ToolCall
+	15,  // 138: parley.conversation.Doubt.calls:type_name -> parley.conversation.OpenCall
+	113, // 139: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
+	67,  // 140: parley.conversation.Resolve.approval:type_name -> parley.conversation.ToolApproval
+	69,  // 141: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
+	70,  // 142: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
+	7,   // 143: parley.conversation.Resolve.push:type_name -> parley.conversation.Push
+	68,  // 144: parley.conversation.ToolApproval.verdict:type_name -> parley.conversation.ArgsVerdict
+	24,  // 145: parley.conversation.Answer.outputs:type_name -> parley.conversation.ToolCall
+	113, // 146: parley.conversation.Answer.agent:type_name -> parley.agent.Agent
+	17,  // 147: parley.conversation.Answer.options:type_name -> parley.conversation.TurnOptions
+	113, // 148: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
+	22,  // 149: parley.conversation.Target.message:type_name -> parley.conversation.Message
+	73,  // 150: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
+	22,  // 151: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
+	113, // 152: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
+	73,  // 153: parley.conversation.Edit.target:type_name -> parley.conversation.Target
+	113, // 154: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
+	73,  // 155: parley.conversation.Rate.target:type_name -> parley.conversation.Target
+	113, // 156: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
+	9,   // 157: parley.conversation.AddFile.file:type_name -> parley.conversation.File
+	113, // 158: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
+	21,  // 159: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
+	113, // 160: parley.conversation.Hold.agent:type_name -> parley.agent.Agent
+	113, // 161: parley.conversation.Create.agent:type_name -> parley.agent.Agent
+	13,  // 162: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
+	113, // 163: parley.conversation.Send.agent:type_name -> parley.agent.Agent
+	22,  // 164: parley.conversation.Send.earlier:type_name -> parley.conversation.Message
+	28,  // 165: parley.conversation.Send.given:type_name -> parley.conversation.ToolUse
+	17,  // 166: parley.conversation.Send.options:type_name -> parley.conversation.TurnOptions
+	7,   // 167: parley.conversation.Send.push:type_name -> parley.conversation.Push
+	7,   // 168: parley.conversation.SetPush.push:type_name -> parley.conversation.Push
+	114, // 169: parley.conversation.Pushed.report:type_name -> parley.delivery.Report
+	113, // 170: parley.conversation.Update.agent:type_name -> parley.agent.Agent
+	59,  // 171: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
+	2,   // 172: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
+	21,  // 173: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
+	26,  // 174: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
+	24,  // 175: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
+	30,  // 176: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
+	100, // 177: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
+	101, // 178: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
+	102, // 179: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
+	5,   // 180: parley.conversation.Reply.state:type_name -> parley.conversation.State
+	103, // 181: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
+	104, // 182: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
+	96,  // 183: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
+	97,  // 184: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
+	98,  // 185: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
+	99,  // 186: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
+	15,  // 187: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
+	23,  // 188: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
+	9,   // 189: parley.conversation.FileReply.file:type_name -> parley.conversation.File
+	22,  // 190: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
+	22,  // 191: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
+	22,  // 192: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
+	2,   // 193: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
+	21,  // 194: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
+	26,  // 195: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
+	13,  // 196: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
+	20,  // 197: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
+	5,   // 198: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
+	115, // 199: parley.conversation.Refused.code:type_name -> parley.failure.Code
+	116, // 200: parley.conversation.Refused.params:type_name -> parley.failure.Param
+	22,  // 201: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
+	27,  // 202: parley.conversation.Change.events:type_name -> parley.conversation.Event
+	109, // 203: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
+	110, // 204: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
+	107, // 205: parley.conversation.Change.rows:type_name -> parley.conversation.ListRow
+	107, // 206: parley.conversation.Listed.rows:type_name -> parley.conversation.ListRow
+	22,  // 207: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
+	117, // 208: parley.conversation.public_type:extendee -> google.protobuf.FieldOptions
+	209, // [209:209] is the sub-list for method output_type
+	209, // [209:209] is the sub-list for method input_type
+	209, // [209:209] is the sub-list for extension type_name
+	208, // [208:209] is the sub-list for extension extendee
+	0,   // [0:208] is the sub-list for field type_name
 }
 
 func init() { file_conversationpb_conversation_proto_init() }
@@ -10715,15 +10829,15 @@ func file_conversationpb_conversation_proto_init() {
 	if File_conversationpb_conversation_proto != nil {
 		return
 	}
-	file_conversationpb_conversation_proto_msgTypes[10].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[11].OneofWrappers = []any{
 		(*Step_Use)(nil),
 		(*Step_Results)(nil),
 		(*Step_Partial)(nil),
 		(*Step_Options)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[11].OneofWrappers = []any{}
-	file_conversationpb_conversation_proto_msgTypes[13].OneofWrappers = []any{}
-	file_conversationpb_conversation_proto_msgTypes[21].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[12].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[14].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[22].OneofWrappers = []any{
 		(*Event_Created)(nil),
 		(*Event_UserMessage)(nil),
 		(*Event_TurnStarted)(nil),
@@ -10758,8 +10872,8 @@ func file_conversationpb_conversation_proto_init() {
 		(*Event_MessageDequeued)(nil),
 		(*Event_Listed)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[53].OneofWrappers = []any{}
-	file_conversationpb_conversation_proto_msgTypes[55].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[54].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[56].OneofWrappers = []any{
 		(*Command_Create)(nil),
 		(*Command_Send)(nil),
 		(*Command_Cancel)(nil),
@@ -10786,19 +10900,19 @@ func file_conversationpb_conversation_proto_init() {
 		(*Command_RemovePush)(nil),
 		(*Command_Pushed)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[57].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[58].OneofWrappers = []any{
 		(*Progress_Use)(nil),
 		(*Progress_Results)(nil),
 		(*Progress_Reserve)(nil),
 		(*Progress_Doubt)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[60].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[61].OneofWrappers = []any{
 		(*Resolve_Approval)(nil),
 		(*Resolve_Answers)(nil),
 		(*Resolve_Client)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[86].OneofWrappers = []any{}
-	file_conversationpb_conversation_proto_msgTypes[89].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[87].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[90].OneofWrappers = []any{
 		(*Reply_Accepted)(nil),
 		(*Reply_Turn)(nil),
 		(*Reply_Cancelled)(nil),
@@ -10816,7 +10930,7 @@ func file_conversationpb_conversation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_conversationpb_conversation_proto_rawDesc), len(file_conversationpb_conversation_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   105,
+			NumMessages:   106,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

@@ -9,6 +9,7 @@ import (
 	"parley/actors/core/collection"
 	"parley/actors/core/definition"
 	"parley/actors/core/failure"
+	"parley/actors/core/naming"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -77,7 +78,7 @@ func value(text *string) string {
 }
 
 func agentName(given string) (string, error) {
-	name := strings.TrimSpace(given)
+	name := strings.TrimSpace(naming.Plain(given))
 	switch {
 	case name == "":
 		return "", invalid(failure.AgentNameRequired)

@@ -13,6 +13,7 @@ import (
 	"parley/actors/core/collection"
 	"parley/actors/core/definition"
 	"parley/actors/core/failure"
+	"parley/actors/core/naming"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -178,7 +179,7 @@ func (in *ModelInput) applyTexts(model *directorypb.Model) error {
 		if text.value == nil {
 			continue
 		}
-		value := strings.TrimSpace(*text.value)
+		value := strings.TrimSpace(naming.Plain(*text.value))
 		if value == "" || utf8.RuneCountInString(value) > definition.MaxName {
 			return invalid(failure.OneToCharacters).In(text.name).Param("most", definition.MaxName)
 		}

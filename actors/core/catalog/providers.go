@@ -12,6 +12,7 @@ import (
 	"parley/actors/core/collection"
 	"parley/actors/core/definition"
 	"parley/actors/core/failure"
+	"parley/actors/core/naming"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -110,7 +111,7 @@ func (c *Catalog) writableProvider(ctx context.Context, caller Caller, key strin
 // applyProvider puts an input into a provider.
 func (c *Catalog) applyProvider(in ProviderInput, provider *directorypb.Provider) error {
 	if in.Label != nil {
-		provider.Label = strings.TrimSpace(*in.Label)
+		provider.Label = strings.TrimSpace(naming.Plain(*in.Label))
 		if provider.Label == "" || utf8.RuneCountInString(provider.Label) > definition.MaxName {
 			return invalid(failure.OneToCharacters).In("label").Param("most", definition.MaxName)
 		}

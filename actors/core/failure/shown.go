@@ -3,6 +3,8 @@ package failure
 import (
 	"strings"
 	"unicode"
+
+	"parley/actors/core/naming"
 )
 
 // maxShown bounds the text of another server that a caller is shown, in bytes.
@@ -16,7 +18,7 @@ func Shown(text string) string {
 			return ' '
 		}
 		return r
-	}, text))
+	}, naming.Plain(text)))
 	if len(text) > maxShown {
 		return ""
 	}

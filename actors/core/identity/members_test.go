@@ -130,6 +130,7 @@ func TestInvitations(t *testing.T) {
 		{Name: "A", Email: "a@b.test", Role: "owner"},
 		{Name: "A", Email: "a@b.test\r\nBcc: x@y.test", Role: "user"},
 		{Name: strings.Repeat("A", 30<<10), Email: "a@b.test", Role: "user"},
+		{Name: "A\u202Eb", Email: "a@b.test", Role: "user"},
 		{Name: "A", Email: "a@b.test", Role: "user", ProjectID: "proj_other"},
 	} {
 		_, _, err = m.Invite(ctx, m.owner, in)

@@ -11,6 +11,7 @@ import (
 
 	"parley/actors/core/access"
 	"parley/actors/core/failure"
+	"parley/actors/core/naming"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -75,6 +76,9 @@ func (in *NewUser) check(caller Caller) (email string, err error) {
 func checkName(name string) error {
 	if len(name) > maxName {
 		return invalid(failure.AtMostBytes).In("name").Param("most", maxName)
+	}
+	if naming.Plain(name) != name {
+		return invalid(failure.ControlCharacters).In("name")
 	}
 	return nil
 }

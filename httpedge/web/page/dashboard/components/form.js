@@ -85,10 +85,13 @@ export function Form({ schema, value = {}, submit, onSubmit, onChange, extra, be
     const changed = Object.keys(errors).filter((name) => errors[name] && !wrong[name] && raw[name] !== earlier.current[name]);
     if (changed.length) setErrors((now) => ({ ...now, ...Object.fromEntries(changed.map((name) => [name, ''])) }));
   }, [raw]);
-  useEffect(() => {
-    if (keep && earlier.current !== raw) kept.set(keep, Object.fromEntries(Object.entries(raw).filter(([name]) => schema.properties[name]?.format !== 'password')));
-    earlier.current = raw;
-  }, [raw]);
+  useEffect(() => { earlier.current = raw; }, [raw]);
+
+  // What is typed is kept at once, not by an effect: an effect runs after the next frame, and a form that is gone by then has none.
+  const set = (/** @type {string} */ name, /** @type {any} */ to) => {
+    if (keep && schema.properties[name]?.format !== 'password') kept.set(keep, { ...kept.get(keep), [name]: to });
+    setRaw((now) => ({ ...now, [name]: to }));
+  };
 
   const send = async (/** @type {Event} */ event) => {
     event.preventDefault();
@@ -111,7 +114,7 @@ export function Form({ schema, value = {}, submit, onSubmit, onChange, extra, be
   };
   return html`<form class="form" onSubmit=${send} noValidate>
     ${Object.entries(schema.properties).map(([name, field], i) => html`<${Control} key=${name} name=${name} id=${`${id}-${name}`} field=${field} value=${raw[name]} error=${errors[name]}
-      leave=${() => judge(name)} needed=${schema.required?.includes(name)} autofocus=${autofocus && i === 0} set=${(/** @type {any} */ to) => setRaw((now) => ({ ...now, [name]: to }))} />`)}
+      leave=${() => judge(name)} needed=${schema.required?.includes(name)} autofocus=${autofocus && i === 0} set=${(/** @type {any} */ to) => set(name, to)} />`)}
     ${before}
     ${failed && html`<p class="bad" role="alert">${failed}</p>`}
     <div class="form-end"><button class="primary" type="submit" disabled=${busy} aria-busy=${busy}>${submit}</button>${extra}</div>
