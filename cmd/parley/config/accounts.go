@@ -18,7 +18,7 @@ type Accounts struct {
 	// URL by which people reach the server, e.g. https://parley.example.com: tells its own pages from others'. With
 	// https, cookies are only sent over TLS. Variable NEXT_PUBLIC_APP_URL, too.
 	URL string `key:"url" document:"NEXT_PUBLIC_APP_URL"`
-	// Passwords that are hashed at once, by processes of the lowest priority. Each hash takes a processor about a quarter
+	// Passwords that are hashed at once, by processes of low priority. Each hash takes a processor about a quarter
 	// of a second; further ones wait. 0: half of the processors, 1 to 4, so that others find one free.
 	HashWorkers int `key:"hash_workers" range:"0..64"`
 	// Hashes that may wait; further requests are refused with 503.
