@@ -89,6 +89,7 @@ func TestDataOfALaterReleaseIsRefused(t *testing.T) {
 
 // TestLevelOfACluster: it rises once no node holds it down any more, at all nodes.
 func TestLevelOfACluster(t *testing.T) {
+	t.Parallel()
 	// All hold it down at first: whoever founds the cluster is alone until the others have joined, and might raise it.
 	f := newFleetWith(t, func(_ string, c *config.Config) { c.Cluster.PreserveDowngrade = true }, "n1", "n2", "n3")
 	f.grown()
@@ -126,6 +127,7 @@ func (f *fleet) startUpgradable(name string) {
 
 // TestClusterOfALaterReleaseIsNotJoined: neither by a node without data nor by one of its own.
 func TestClusterOfALaterReleaseIsNotJoined(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, "n1", "n2")
 	own := f.configs["n2"]
 	require.NoError(t, f.nodes["n2"].Stop(t.Context()))
