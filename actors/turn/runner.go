@@ -172,6 +172,16 @@ func (r *Runner) Wait(ctx context.Context, shard uint32) {
 	}
 }
 
+// Running is how many turns of a shard are under way.
+func (r *Runner) Running(shard uint32) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if busy := r.mu.shards[shard]; busy != nil {
+		return busy.runs
+	}
+	return 0
+}
+
 // Release abandons the runs of a shard that were started under epochs up to the given one.
 func (r *Runner) Release(shard uint32, epoch uint64) {
 	r.mu.Lock()
