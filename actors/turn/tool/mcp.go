@@ -165,41 +165,6 @@ func (p *pool) offers(ctx context.Context, servers []*server) []*offer {
 	return offers
 }
 
-// offer is a server's list of tools at one time. Immutable.
-type offer struct {
-	tools   []*mcp.Tool
-	content [sha256.Size]byte
-}
-
-// Limits of a server's list.
-const (
-	maxListed    = 500
-	maxListBytes = 4 << 20
-)
-
-var errList = errors.New("it lists too much")
-
-// list reads all pages of a server's tools.
-func list(ctx context.Context, session *mcp.ClientSession) (*offer, error) {
-	var tools []*mcp.Tool
-	for tool, err := range session.Tools(ctx, nil) {
-		if err != nil {
-			return nil, err
-		}
-		if tools = append(tools, tool); len(tools) > maxListed {
-			return nil, errList
-		}
-	}
-	raw, err := json.Marshal(tools)
-	if err != nil {
-		return nil, err
-	}
-	if len(raw) > maxListBytes {
-		return nil, errList
-	}
-	return &offer{tools: tools, content: sha256.Sum256(raw)}, nil
-}
-
 // tools returns an agent's tools from an offer, with the agent's policies. It omits what cannot be a tool.
 func (s *server) tools(offer *offer, spec *agentpb.MCP, box *Toolbox) []*Tool {
 	var made []*Tool
@@ -212,10 +177,7 @@ func (s *server) tools(offer *offer, spec *agentpb.MCP, box *Toolbox) []*Tool {
 		if policy == nil {
 			policy = spec.GetPolicy()
 		}
-		definition, err := json.Marshal(listed.InputSchema)
-		if err != nil || string(definition) == "null" {
-			definition = nil
-		}
+		definition, _ := listed.InputSchema.(json.RawMessage) // see slim
 		description := listed.Description
 		if description == "" {
 			description = listed.Title

@@ -141,6 +141,7 @@ func (s *server) connect(ctx context.Context) (*session, error) {
 		// A server cannot ask for input during a call: people are asked by pending actions.
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	})
+	client.AddSendingMiddleware(slim)
 	options := &mcp.ClientSessionOptions{}
 	s.mu.Lock()
 	if s.mu.older {

@@ -121,7 +121,8 @@ func (c *headerTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	if err == nil {
 		progress.answered(response.StatusCode)
 		kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")) // an invalid type is no event stream
-		response.Body = &capped{ReadCloser: response.Body, left: maxResponse, gauge: rawjson.Gauge{
+		listing, _ := request.Context().Value(listingKey{}).(*listing)
+		response.Body = &capped{ReadCloser: response.Body, left: maxResponse, listing: listing, gauge: rawjson.Gauge{
 			MaxDepth: maxDepth, MaxValues: maxValues, Events: kind == "text/event-stream",
 		}}
 	}
@@ -176,8 +177,9 @@ var errTooLong = errors.New("the answer is too long")
 // capped fails a body that is too long, or too complex to decode.
 type capped struct {
 	io.ReadCloser
-	left  int
-	gauge rawjson.Gauge
+	left    int
+	gauge   rawjson.Gauge
+	listing *listing // nil = it is of no list
 }
 
 // Read implements io.Reader.
@@ -187,7 +189,12 @@ func (c *capped) Read(buffer []byte) (int, error) {
 	}
 	count, err := c.ReadCloser.Read(buffer[:min(len(buffer), c.left)])
 	c.left -= count
-	if wrong := c.gauge.Take(buffer[:count]); wrong != nil {
+	before := c.gauge.Values()
+	wrong := c.gauge.Take(buffer[:count])
+	if wrong == nil {
+		wrong = c.listing.take(count, c.gauge.Values()-before)
+	}
+	if wrong != nil {
 		c.left = 0
 		return 0, wrong
 	}
