@@ -71,6 +71,9 @@ func (g *Gauge) endLine(c byte) {
 // Values is how many values were seen so far, over all the texts of an event stream.
 func (g *Gauge) Values() int { return g.before + g.values }
 
+// Text is how many of them are in the text that has not ended yet.
+func (g *Gauge) Text() int { return g.values }
+
 // Modest says whether a text nests no deeper, and has no more values, than it may.
 func Modest(raw []byte, depth, values int) bool {
 	gauge := Gauge{MaxDepth: depth, MaxValues: values}

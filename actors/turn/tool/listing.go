@@ -17,6 +17,7 @@ const (
 	maxPages      = maxListed // a page may be empty
 	maxListBytes  = 4 << 20
 	maxListValues = 100_000
+	maxLists      = 64 << 20 // twice what all lists together may take
 )
 
 var errList = errors.New("it lists too much")
@@ -25,12 +26,13 @@ var errList = errors.New("it lists too much")
 type offer struct {
 	tools   []*mcp.Tool // slim
 	content [sha256.Size]byte
+	size    int // bytes of the tools
 }
 
 // list reads all pages of a server's tools. What comes over HTTP is bounded before it is decoded, see listing.
 func list(ctx context.Context, session *mcp.ClientSession) (*offer, error) {
 	ctx, taken := withListing(ctx)
-	made, size := new(offer), 0
+	made := new(offer)
 	params := new(mcp.ListToolsParams)
 	for range maxPages {
 		page, err := session.ListTools(ctx, params)
@@ -42,10 +44,10 @@ func list(ctx context.Context, session *mcp.ClientSession) (*offer, error) {
 		}
 		for _, tool := range page.Tools {
 			schema, _ := tool.InputSchema.(json.RawMessage)
-			size += len(tool.Name) + len(tool.Title) + len(tool.Description) + len(schema)
+			made.size += len(tool.Name) + len(tool.Title) + len(tool.Description) + len(schema)
 		}
 		made.tools = append(made.tools, page.Tools...)
-		if len(made.tools) > maxListed || size > maxListBytes {
+		if len(made.tools) > maxListed || made.size > maxListBytes {
 			return nil, errList
 		}
 		if page.NextCursor == "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/stranger"
 	"parley/actors/turn/tool"
 	"parley/proto/agentpb"
 )
@@ -102,4 +103,40 @@ func TestMCPListsAreKeptSmall(t *testing.T) {
 	require.Len(t, set.Definitions(), servers)
 	require.Less(t, int64(live())-int64(before), int64(servers*(512<<10)), "of lists of %d KiB", len(listed)>>10)
 	runtime.KeepAlive(box)
+}
+
+// TestMCPListsShareMemory: a tenant's lists that are kept leave room for those of others, and make room when their agents are gone.
+func TestMCPListsShareMemory(t *testing.T) {
+	t.Parallel()
+	const agents, fit = 7, 5 // lists of 3 MiB in 16 of 32
+	schema := fmt.Sprintf(`{"type":"object","x":%q}`, strings.Repeat("x", 30<<10))
+	var tools []string
+	for i := range 100 {
+		tools = append(tools, fmt.Sprintf(`{"name":"t%d","inputSchema":%s}`, i, schema))
+	}
+	front := fronted(t, serveMCP(t), "tools/list", "application/json", func(json.RawMessage) string {
+		return `{"tools":[` + strings.Join(tools, ",") + `]}`
+	})
+	config := local(t)
+	config.MaxAgents = agents + 1
+	box, err := tool.New(config)
+	require.NoError(t, err)
+	t.Cleanup(box.Close)
+	listed := func(tenant string, agent int) bool {
+		asked := mcpAgent(&agentpb.MCP{
+			Name: "r", Url: front.URL, ConnectTimeoutMs: 60_000, Headers: map[string]string{"X-Agent": fmt.Sprint(tenant, agent)},
+		})
+		asked.Id = fmt.Sprint(tenant, agent)
+		set, err := box.Open(stranger.Of(t.Context(), tenant), asked)
+		require.NoError(t, err)
+		return len(set.Definitions()) > 0
+	}
+	for agent := range agents {
+		require.Equal(t, agent < fit, listed("a", agent), agent)
+	}
+	require.True(t, listed("b", 0))
+	for agent := range fit { // push out those of the first
+		listed("c", agent+10)
+	}
+	require.True(t, listed("a", 100))
 }

@@ -19,6 +19,7 @@ import (
 
 	"parley/actors/deliver"
 	"parley/actors/schema"
+	"parley/actors/stranger"
 	"parley/actors/turn/runtimecontext"
 	"parley/proto/agentpb"
 )
@@ -69,6 +70,7 @@ func (b *Toolbox) checkServer(spec *agentpb.MCP) error {
 // pool holds the MCP servers of all agents. Agents with the same server share its session.
 type pool struct {
 	config *Config
+	lists  *stranger.Budget // of lists that are kept, half of its size: nothing waits for it
 	// ctx ends with the pool; everything its goroutines do ends with it.
 	ctx    context.Context //nolint:containedctx // the life of the pool, not of a call
 	cancel context.CancelFunc
@@ -83,7 +85,7 @@ type pool struct {
 
 func newPool(config *Config) *pool {
 	ctx, cancel := context.WithCancel(context.Background())
-	pool := &pool{config: config, ctx: ctx, cancel: cancel}
+	pool := &pool{config: config, lists: stranger.New(maxLists), ctx: ctx, cancel: cancel}
 	pool.mu.servers = make(map[[sha256.Size]byte]*server)
 	return pool
 }
@@ -123,12 +125,17 @@ func (p *pool) server(spec *agentpb.MCP) *server {
 
 // release drops servers that no agent uses any more. A turn may still use one: its session ends when it is idle.
 func (p *pool) release(servers []*server) {
+	var unused []*server
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, server := range servers {
 		if server.users--; server.users == 0 {
 			delete(p.mu.servers, server.id)
+			unused = append(unused, server)
 		}
+	}
+	p.mu.Unlock()
+	for _, server := range unused {
+		server.forget()
 	}
 }
 
@@ -150,7 +157,7 @@ func (p *pool) offers(ctx context.Context, servers []*server) []*offer {
 	offers := make([]*offer, len(servers))
 	waits := make([]<-chan struct{}, len(servers))
 	for index, server := range servers {
-		offers[index], waits[index] = server.ask() //nolint:contextcheck // an attempt belongs to the pool
+		offers[index], waits[index] = server.ask(stranger.TenantOf(ctx)) //nolint:contextcheck // an attempt belongs to the pool
 	}
 	for index, server := range servers {
 		if offers[index] != nil || waits[index] == nil {

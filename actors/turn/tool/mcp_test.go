@@ -498,11 +498,13 @@ func fronted(t *testing.T, server *served, method, kind string, answer func(para
 			return
 		}
 		w.Header().Set("Content-Type", kind)
-		said := `{"jsonrpc":"2.0","id":` + string(asked.ID) + `,"result":` + answer(asked.Params) + `}`
+		before, after := `{"jsonrpc":"2.0","id":`+string(asked.ID)+`,"result":`, `}`
 		if kind == "text/event-stream" {
-			said = "event: message\ndata: " + said + "\n\n"
+			before, after = "event: message\ndata: "+before, after+"\n\n"
 		}
-		_, _ = io.WriteString(w, said)
+		for _, piece := range []string{before, answer(asked.Params), after} { // not joined: they may be large
+			_, _ = io.WriteString(w, piece)
+		}
 	}))
 	t.Cleanup(front.Close)
 	t.Cleanup(front.CloseClientConnections)
