@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley/actors/stranger"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -101,7 +102,7 @@ func (r *Runner) Start(job Job) error {
 	if r.mu.count >= r.config.MaxConcurrent {
 		return ErrOverloaded
 	}
-	life, abandon := context.WithCancelCause(context.Background())
+	life, abandon := context.WithCancelCause(stranger.Of(context.Background(), job.TenantID))
 	calls, stop := context.WithCancelCause(life)
 	t := &run{
 		job: job, started: time.Now(), stop: stop, abandon: abandon,
