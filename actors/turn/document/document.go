@@ -128,7 +128,7 @@ func (r *Reader) read(kind string) reading {
 
 // format is a kind of document that a worker parses.
 type format struct {
-	read   func(raw []byte, out *sink) error
+	read   func(raw []byte, out *sink, work *budget) error
 	memory uint64 // bytes that its worker may use, in addition to those it starts with
 	begins bool   // the beginning of a document is a document, too: only that is read of a long one
 }

@@ -356,3 +356,56 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// A PDF of 233 bytes took a worker 15 s: its pages hold themselves.
+func TestSmallPDFThatHoldsItself(t *testing.T) {
+	t.Parallel()
+	content := "%PDF-1.4\n1 0 obj<</Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Count 1000000/Kids[2 0 R]>>endobj\n" +
+		"xref\n0 3\n0000000000 65535 f \n0000000009 00000 n \n0000000039 00000 n \ntrailer<</Size 3/Root 1 0 R>>\nstartxref\n94\n%%EOF"
+	_, err := text(t, "application/pdf", []byte(content), 1000)
+	require.ErrorIs(t, err, document.ErrUnreadable)
+	require.ErrorContains(t, err, "hold themselves")
+}
+
+// What was read until the work was too much is given, and said to be the beginning.
+func TestPDFIsCutAtItsWork(t *testing.T) {
+	t.Parallel()
+	pages := make([]string, 5001)
+	for index := range pages {
+		pages[index] = "w"
+	}
+	got, err := text(t, "application/pdf", paper(pages...), 1<<20)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(got, "w\n\nw"))
+	require.True(t, strings.HasSuffix(got, "[the document is longer; the rest was left out]"), got[len(got)-100:])
+}
+
+// object stream 3 of this document, by its entries, has to hold the catalog.
+func inStream(header, content string) []byte {
+	var out bytes.Buffer
+	out.WriteString("%PDF-1.5\n")
+	holder := out.Len()
+	fmt.Fprintf(&out, "3 0 obj<<%s/Length %d>>\nstream\n%s\nendstream\nendobj\n", header, len(content), content)
+	table := out.Len()
+	entries := []byte{0, 0, 0, 0, 1, 0, byte(table), 0, 2, 0, 3, 0, 1, 0, byte(holder), 0}
+	if holder == 9 && header == "" {
+		copy(entries[12:], []byte{2, 0, 3, 0}) // the stream is in itself
+	}
+	fmt.Fprintf(&out, "1 0 obj<</Type/XRef/Size 4/W[1 2 1]/Root 2 0 R/Length %d>>\nstream\n%s\nendstream\nendobj\n", len(entries), entries)
+	fmt.Fprintf(&out, "startxref\n%d\n%%%%EOF", table)
+	return out.Bytes()
+}
+
+// What the library does without reading, the kernel ends: after two seconds of processor time for a small document.
+func TestObjectStreamsInCircles(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string][]byte{
+		"in itself":         inStream("", "x"),
+		"extends itself":    inStream("/Type/ObjStm/N 1/First 4/Extends 3 0 R", "9 0 null"),
+		"of endless length": inStream("/Type/ObjStm/N 1000000000000000000/First 4", "9 0 null"),
+	} {
+		_, err := text(t, "application/pdf", content, 1000)
+		require.ErrorIs(t, err, document.ErrUnreadable, name)
+		t.Log(name, err)
+	}
+}
