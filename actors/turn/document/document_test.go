@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -40,7 +42,7 @@ func newReader() *document.Reader {
 
 func text(t *testing.T, kind string, content []byte, limit int) (string, error) {
 	t.Helper()
-	return newReader().Text(t.Context(), kind, bytes.NewReader(content), limit)
+	return newReader().Text(t.Context(), "tenant", kind, bytes.NewReader(content), limit)
 }
 
 func TestPlain(t *testing.T) {
@@ -74,7 +76,7 @@ func TestUnsupported(t *testing.T) {
 	}
 	// This binary is not its own worker, and what must be parsed is parsed by one or not at all.
 	for _, kind := range []string{"application/pdf", "text/html", wordType, sheetType, slideType} {
-		_, err := document.Text(t.Context(), kind, strings.NewReader(""), 10)
+		_, err := document.Text(t.Context(), "tenant", kind, strings.NewReader(""), 10)
 		require.ErrorIs(t, err, document.ErrUnsupported, kind)
 		require.False(t, document.Supported(kind))
 	}
@@ -103,15 +105,15 @@ func TestLimit(t *testing.T) {
 func TestReadsNoMoreThanNeeded(t *testing.T) {
 	t.Parallel()
 	endless := &counter{}
-	_, err := document.Text(t.Context(), "text/plain", endless, 1000)
+	_, err := document.Text(t.Context(), "tenant", "text/plain", endless, 1000)
 	require.NoError(t, err)
 	require.Less(t, endless.read, 100_000)
 	endless = &counter{}
-	_, err = newReader().Text(t.Context(), wordType, endless, 1000)
+	_, err = newReader().Text(t.Context(), "tenant", wordType, endless, 1000)
 	require.ErrorIs(t, err, document.ErrUnreadable)
 	require.Less(t, endless.read, 2*document.MaxInput)
 	endless = &counter{}
-	_, err = newReader().Text(t.Context(), "text/html", endless, 1000)
+	_, err = newReader().Text(t.Context(), "tenant", "text/html", endless, 1000)
 	require.NoError(t, err)
 	require.Less(t, endless.read, 2*document.MaxInput)
 }
@@ -130,12 +132,12 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk on fire")
 	for _, kind := range []string{"text/plain", wordType} {
-		_, err := newReader().Text(t.Context(), kind, iotest.ErrReader(broken), 10)
+		_, err := newReader().Text(t.Context(), "tenant", kind, iotest.ErrReader(broken), 10)
 		require.ErrorIs(t, err, broken)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(broken)
-	_, err := document.Text(ctx, "text/plain", strings.NewReader("x"), 10)
+	_, err := document.Text(ctx, "tenant", "text/plain", strings.NewReader("x"), 10)
 	require.ErrorIs(t, err, broken)
 }
 
@@ -319,7 +321,7 @@ func TestEndlessPDF(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	_, err := newReader().Text(ctx, "application/pdf", strings.NewReader(content), 1000)
+	_, err := newReader().Text(ctx, "tenant", "application/pdf", strings.NewReader(content), 1000)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Less(t, time.Since(begin), 30*time.Second)
 }
@@ -330,7 +332,7 @@ func TestWorkerDies(t *testing.T) {
 	for name, worker := range map[string][]string{
 		"killed": {"/bin/sh", "-c", "kill -9 $$"}, "failed": {"/bin/sh", "-c", "echo 'out of memory\nat 0x1' >&2; exit 2"}, "absent": {"/nowhere"},
 	} {
-		_, err := document.NewReader(worker).Text(t.Context(), wordType, strings.NewReader("PK"), 1000)
+		_, err := document.NewReader(worker).Text(t.Context(), "tenant", wordType, strings.NewReader("PK"), 1000)
 		require.ErrorIs(t, err, document.ErrUnreadable, name)
 		require.NotContains(t, err.Error(), "0x1")
 		if name == "failed" {
@@ -349,7 +351,7 @@ func FuzzText(f *testing.F) {
 	f.Add("text/plain", []byte("\xFF\xFEa"), 3)
 	f.Add(wordType, []byte("PK\x05\x06"), 10)
 	f.Fuzz(func(t *testing.T, kind string, content []byte, limit int) {
-		got, err := document.Text(t.Context(), kind, bytes.NewReader(content), limit)
+		got, err := document.Text(t.Context(), "tenant", kind, bytes.NewReader(content), limit)
 		if err == nil {
 			require.True(t, utf8.ValidString(got))
 			require.LessOrEqual(t, len(got), max(limit, 0))
@@ -408,4 +410,35 @@ func TestObjectStreamsInCircles(t *testing.T) {
 		require.ErrorIs(t, err, document.ErrUnreadable, name)
 		t.Log(name, err)
 	}
+}
+
+// While the slowest documents of one tenant are read, and many of them wait, another one's is read.
+func TestAnotherTenantsDocument(t *testing.T) {
+	t.Parallel()
+	reader, slow := newReader(), inStream("/Type/ObjStm/N 1000000000000000000/First 4", "9 0 null")
+	ctx, cancel := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	var ended atomic.Int32
+	begun := make(chan struct{}, 14)
+	for range cap(begun) {
+		readers.Go(func() {
+			_, _ = reader.Text(ctx, "slow", "application/pdf", io.MultiReader(telling(begun), bytes.NewReader(slow)), 1000)
+			ended.Add(1)
+		})
+	}
+	<-begun
+	got, err := reader.Text(t.Context(), "good", "application/pdf", bytes.NewReader(paper("good")), 1000)
+	require.Zero(t, ended.Load(), "it did not wait for one of them")
+	cancel()
+	readers.Wait()
+	require.NoError(t, err)
+	require.Equal(t, "good", got)
+}
+
+// telling is the empty beginning of a document, and tells that it is read.
+type telling chan<- struct{}
+
+func (t telling) Read([]byte) (int, error) {
+	t <- struct{}{}
+	return 0, io.EOF
 }

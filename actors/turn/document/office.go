@@ -34,8 +34,8 @@ type archive struct {
 	parts  map[string]*zip.File
 	left   int64 // bytes that may still be unpacked
 	work   *budget
-	tokens int   // that may still be read
-	texts  int   // bytes that shared texts may have
+	tokens int // that may still be read
+	texts  int // bytes that shared texts may have
 }
 
 func openArchive(raw []byte, work *budget) (*archive, error) {

@@ -131,16 +131,16 @@ func (w waiting) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Documents that are held as a whole wait for their turn before any of their bytes is in memory, whatever they are; those
-// that wait for too long are told so.
+// Documents that are held as a whole wait for their turn before any of their bytes is in memory, whatever they are and
+// whoever's; those that wait for too long are told so.
 func TestDocumentsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, begun, release := NewReader([]string{"/nowhere"}), new(atomic.Int32), make(chan struct{})
 		busy := new(atomic.Int32)
 		for kind := range formats {
-			for range maxWorkers {
+			for _, tenant := range []string{"a", "b"} {
 				go func() {
-					if _, err := reader.Text(t.Context(), kind, waiting{begun, release}, 1000); errors.Is(err, ErrBusy) {
+					if _, err := reader.Text(t.Context(), tenant, kind, waiting{begun, release}, 1000); errors.Is(err, ErrBusy) {
 						busy.Add(1)
 					}
 				}()
@@ -148,10 +148,10 @@ func TestDocumentsTakeTurns(t *testing.T) {
 		}
 		synctest.Wait()
 		require.EqualValues(t, maxWorkers, begun.Load())
-		_, err := reader.Text(t.Context(), "text/html", waiting{begun, release}, 1000)
+		_, err := reader.Text(t.Context(), "c", "text/html", waiting{begun, release}, 1000)
 		require.ErrorIs(t, err, ErrBusy)
 		synctest.Wait()
-		require.EqualValues(t, maxWorkers*(len(formats)-1), busy.Load())
+		require.EqualValues(t, 2*len(formats)-maxWorkers, busy.Load())
 		close(release)
 		synctest.Wait()
 		require.EqualValues(t, maxWorkers, begun.Load())

@@ -122,19 +122,19 @@ func (p *paper) node(node, inherited pdf.Value, depth int) (err error) {
 // kid walks through one of a node's kids. One that is not there does not hide the others.
 func (p *paper) kid(kids pdf.Value, index int, inherited pdf.Value, depth int) error {
 	var kid pdf.Value
-	err := func() (err error) {
+	problem := func() (err error) {
 		defer func() { err = p.fault(err, recover()) }()
 		kid = kids.Index(index)
 		return nil
 	}()
-	switch {
-	case errors.Is(err, errSpent):
-		return err
-	case err != nil:
-		p.problem = err
-		return nil
+	if problem == nil {
+		return p.walk(kid, inherited, depth)
 	}
-	return p.walk(kid, inherited, depth)
+	if errors.Is(problem, errSpent) {
+		return problem
+	}
+	p.problem = problem
+	return nil
 }
 
 // page reads one page.

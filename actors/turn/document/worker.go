@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unicode/utf8"
 )
 
@@ -19,7 +20,8 @@ import (
 const (
 	maxWorkers = 2
 	maxStderr  = 300
-	maxStack   = 64 << 20 // bytes; what goes on for longer goes round in circles
+	waitDelay  = 20 * time.Second // for the end of its output, once it was killed
+	maxStack   = 64 << 20         // bytes; what goes on for longer goes round in circles
 
 	// Seconds of processor time: the smallest document's, and the largest's. What the budget counts ends before.
 	leastCPU = 2
@@ -45,11 +47,11 @@ func (r *Reader) ask(ctx context.Context, kind string, in io.Reader, out *sink) 
 	worker.Stdin = bytes.NewReader(raw)
 	text, stderr := &bounded{left: most}, &bounded{left: maxStderr}
 	worker.Stdout, worker.Stderr = text, stderr
-	worker.WaitDelay = timeout
+	worker.WaitDelay = waitDelay
 	err = worker.Run()
 	if worker.ProcessState != nil && worker.ProcessState.ExitCode() == cutStatus {
-		if err := out.write(text.String()); err != nil {
-			return err
+		if full := out.write(text.String()); full != nil {
+			return full
 		}
 		out.over = true
 		return errFull
