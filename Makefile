@@ -15,7 +15,7 @@ PAGE  := cmd/parley/testdata/page
 DATA  ?= parley-data
 
 .DEFAULT_GOAL := help
-.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke bench-client nightly generate routes fmt lint vet tidy deadcode browser network openai a2a page-tools page-vendor page-types clean
+.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke bench-gate bench-client nightly generate routes fmt lint vet tidy deadcode browser network openai a2a page-tools page-vendor page-types clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -66,7 +66,12 @@ bench: build ## the numbers of bench/RESULTS.md, with their yardsticks (about 10
 bench-client: build ## the scenarios of the Client API for some seconds each: they keep running
 	QUICK=1 ONLY=client ./bench/results.sh
 
-nightly: bench-smoke race fuzz chaos ## what takes longer than a gate may: benchmarks, race detector, fuzz targets, long faults, upgrades
+nightly: bench-gate bench-smoke race fuzz chaos ## what takes longer than a gate may: benchmarks, race detector, fuzz targets, long faults, upgrades
+
+# The commit that the processor time of this source is held against.
+BASE ?= 597cd7f
+bench-gate: ## fail when a turn, a streamed answer or a new conversation costs 7 % more processor time than at the commit BASE
+	PAIRS=5 ./bench/gate.sh $(BASE)
 
 bench-smoke: build ## every Go benchmark once, and the scenarios of people, money, files, webhooks and the Client API for some seconds each: they keep running
 	$(GO) test -short -run '^$$' -bench . -benchtime 1x -timeout 10m ./...

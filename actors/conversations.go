@@ -41,6 +41,7 @@ func Conversations(rules machine.Machine, runner *turn.Runner, streams *LiveStre
 		OnRelease: runner.Release,
 		Starts:    kit.Is(startsTurn),
 		Finish:    runner.Wait,
+		Underway:  runner.Running,
 		Creates: kit.Is(func(c *conversationpb.Command) bool {
 			return c.GetCreate() != nil || c.GetOpening().GetCreate() != nil
 		}),

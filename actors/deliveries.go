@@ -22,7 +22,7 @@ const defaultRoomWait = 20 * time.Second
 
 // DeliveriesConfig bounds the attempts that are under way on this node; the zero values mean the defaults.
 type DeliveriesConfig struct {
-	// Lanes bounds how many are made at a time, in all and for each target.
+	// Lanes bounds how many are made at a time, in all and for each tenant and target.
 	Lanes deliver.LanesConfig
 	// RoomWait is how long an attempt may wait for room before it is put off. With the time that an attempt takes it must
 	// be below the time after which an attempt counts as lost (delivery.Policy.Timeout). Default 20s.
@@ -101,7 +101,7 @@ type callbacks struct {
 // Send implements delivery.Sender: the attempt is made as soon as there is room. For want of room it is put off.
 func (c *callbacks) Send(owner Entity, one delivery.Attempt) {
 	job := deliver.Job{
-		Target: deliver.TargetOf(one.URL), Wait: c.roomWait,
+		Place: deliver.Place{Tenant: one.Tenant, Target: deliver.TargetOf(one.URL)}, Wait: c.roomWait,
 		Run: func(ctx context.Context) {
 			if c.owns(owner) { // else the next owner makes it
 				c.send(ctx, owner, one)

@@ -70,6 +70,17 @@ func (s *System) Drain(ctx context.Context, shard uint32) error {
 	return nil
 }
 
+// Underway is how much of what Drain waits for a shard has.
+func (s *System) Underway(shard uint32) int {
+	sum := 0
+	for _, kind := range s.kinds {
+		if kind.Underway != nil {
+			sum += kind.Underway(shard)
+		}
+	}
+	return sum
+}
+
 // Undrain ends a drain that was not followed by Disown: held commands are served.
 func (s *System) Undrain(shard uint32) {
 	h := s.hostIf(shard)

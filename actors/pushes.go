@@ -28,7 +28,7 @@ func TellPushes(conversations *Kind, pushes Pushes) {
 			return perform(at, effect)
 		}
 		attempt := pushes.Attempt(tell)
-		attempt.Delivery = tell.Attempt
+		attempt.Delivery, attempt.Tenant = tell.Attempt, tell.TenantID
 		attempt.Report = func(report *deliverypb.Report) proto.Message {
 			return &conversationpb.Command{ConversationId: at.ID, Body: &conversationpb.Command_Pushed{Pushed: &conversationpb.Pushed{
 				RunId: tell.Push.GetRunId(), Id: tell.Push.GetId(), Report: report,

@@ -41,6 +41,7 @@ type receivers struct {
 	fail    func(endpoint string) *deliverypb.Report
 	slow    time.Duration        // of an answer, at most
 	dead    string               // the endpoint that never answers
+	silent  string               // the tenant of more such
 	absent  bool                 // the node has been away: it knows of no endpoint before it has caught up
 	ahead   error                // why it cannot
 	former  *directorypb.Webhook // of an endpoint, as the node has it before it has caught up
@@ -106,6 +107,13 @@ func (r *receivers) Open(_ context.Context, id string) (*subscription.Endpoint, 
 	return nil, nil //nolint:nilnil // as the interface says
 }
 
+// Tenant implements courier.Records.
+func (r *receivers) Tenant(_ context.Context, id string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.records[id].GetTenantId()
+}
+
 // Settle implements courier.Records.
 func (r *receivers) Settle(_ context.Context, id string, wish *webhookpb.Wish) error {
 	r.mu.Lock()
@@ -120,11 +128,12 @@ func (r *receivers) try(ctx context.Context, to *subscription.Endpoint, message 
 	r.mu.Lock()
 	wait := time.Duration(r.random.Int64N(int64(r.slow)))
 	r.mu.Unlock()
-	if to.GetId() == r.dead {
+	dead := to.GetId() == r.dead || to.GetTenantId() == r.silent
+	if dead {
 		wait = 10 * time.Second
 	}
 	sleep(ctx, ctx, wait)
-	if to.GetId() == r.dead {
+	if dead {
 		return &deliverypb.Report{Error: "Timed out after 10000 ms", Took: 10_000}
 	}
 	r.mu.Lock()

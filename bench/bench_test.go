@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -95,6 +96,43 @@ func TestRefusalsAreCountedByCode(t *testing.T) {
 	code, report, _ := run(t, "create", "-url", server.URL, "-count", "5", "-warm-up", "0", "-json")
 	require.Equal(t, exitFailed, code)
 	require.Equal(t, map[string]int64{"503 unavailable": 5}, report.Errors)
+}
+
+// TestLimitsAreHonoured: what a 429 asks for is waited for, and the setting that was met is named.
+func TestLimitsAreHonoured(t *testing.T) {
+	const refused = `{"error":"no","code":"rate_limited","message":"no","details":{"retryAfter":1,"maxStreams":7}}`
+	for scenario, args := range map[string][]string{
+		"stream": {"-rounds", "2", "-ramp", "1ms"}, "create": {"-count", "2", "-warm-up", "0"},
+	} {
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			var came []time.Time
+			refuse := func(w http.ResponseWriter, _ *http.Request) {
+				mu.Lock()
+				came = append(came, time.Now())
+				mu.Unlock()
+				w.WriteHeader(http.StatusTooManyRequests)
+				fmt.Fprint(w, refused)
+			}
+			mux := http.NewServeMux()
+			mux.HandleFunc("POST /api/agents/conversations", func(w http.ResponseWriter, r *http.Request) {
+				if scenario == "create" {
+					refuse(w, r)
+					return
+				}
+				w.WriteHeader(http.StatusCreated)
+				fmt.Fprint(w, `{"conversation":{"id":"conv_1"}}`)
+			})
+			mux.HandleFunc("POST /api/agents/conversations/{id}/messages", refuse)
+			server := httptest.NewServer(mux)
+			t.Cleanup(server.Close)
+			_, report, stderr := run(t, append([]string{scenario, "-url", server.URL, "-concurrency", "1", "-json"}, args...)...)
+			require.Equal(t, map[string]int64{"429 rate_limited: the server's limits.streams_per_caller = 7": 2}, report.Errors, stderr)
+			require.Len(t, came, 2)
+			require.GreaterOrEqual(t, came[1].Sub(came[0]), time.Second)
+		})
+	}
 }
 
 func TestUsage(t *testing.T) {

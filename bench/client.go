@@ -30,6 +30,7 @@ type client struct {
 type callError struct {
 	Status int // 0 = no answer
 	Code   string
+	Wait   time.Duration // until the server takes another one; 0 = it did not say
 }
 
 func (e *callError) Error() string { return e.Code }
@@ -64,11 +65,19 @@ func (c *client) call(method, path string, body []byte, want int, read func([]by
 	for {
 		_, err := c.attempt(host, &request{method: method, path: path, body: body, want: want, read: read})
 		if err == nil || !r.again(err) {
+			rest(err)
 			return err
 		}
 		c.retries.Add(1)
 		r.pause(len(c.hosts))
 		host = (host + 1) % len(c.hosts)
+	}
+}
+
+// rest waits as long as the server asks for, so that what is refused is not asked for again at once.
+func rest(err error) {
+	if failed := (*callError)(nil); errors.As(err, &failed) {
+		time.Sleep(failed.Wait)
 	}
 }
 
@@ -105,13 +114,17 @@ func (c *client) attempt(host int, r *request) (servedBy string, err error) {
 	}
 	servedBy = string(response.Header.Peek("X-Served-By"))
 	if response.StatusCode() != r.want {
-		return servedBy, &callError{Status: response.StatusCode(), Code: errorCode(response.StatusCode(), response.Body())}
+		return servedBy, refusal(response.StatusCode(), response.Body())
 	}
 	c.dark.success(host, time.Now())
 	if r.read == nil {
 		return servedBy, nil
 	}
 	return servedBy, r.read(response.Body())
+}
+
+func refusal(status int, body []byte) *callError {
+	return &callError{Status: status, Code: errorCode(status, body), Wait: limitOf(status, body).wait}
 }
 
 func transportCode(err error) string {
@@ -139,7 +152,11 @@ func errorCode(status int, body []byte) string {
 		} `json:"error"`
 	}
 	_, _ = json.Unmarshal(body, &flat), json.Unmarshal(body, &nested) // other bodies have no code
-	return strings.TrimSpace(strconv.Itoa(status) + " " + cmp.Or(flat.Code, nested.Error.Code))
+	code := strings.TrimSpace(strconv.Itoa(status) + " " + cmp.Or(flat.Code, nested.Error.Code))
+	if met := limitOf(status, body).setting; met != "" {
+		code += ": the server's " + met
+	}
+	return code
 }
 
 // begin starts the measured time.

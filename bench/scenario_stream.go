@@ -189,6 +189,10 @@ func (s *messageStream) end(now time.Time, status int, body []byte, err error) {
 		r.mu.active.Done()
 		return
 	}
+	if wait := limitOf(status, body).wait; wait > 0 {
+		time.AfterFunc(wait, func() { r.starts <- s.caller }) // has room for every caller
+		return
+	}
 	r.starts <- s.caller // has room for every caller
 }
 
@@ -213,7 +217,7 @@ func (s *messageStream) recordLocked(now time.Time, status int, body []byte, err
 	case err != nil:
 		err = &callError{Code: "stream: " + err.Error()}
 	case status != 200:
-		err = &callError{Status: status, Code: errorCode(status, body)}
+		err = refusal(status, body)
 	case s.checker.code != "":
 		err = &callError{Code: s.checker.code}
 	case !s.checker.done:

@@ -21,7 +21,7 @@ const (
 	confirmTimeout    = 10 * time.Second
 )
 
-// clusterRecord is the record's value. Format is the data directory's.
+// clusterRecord is the record's value. Format is that of a new data directory; nobody reads it.
 type clusterRecord struct {
 	ClusterID string    `json:"cluster_id"`
 	Shards    int       `json:"shards"`
@@ -57,7 +57,7 @@ func (s *Store) confirmCluster(ctx context.Context) error {
 			return nil // tried again when there is a leader
 		}
 		value, err := json.Marshal(clusterRecord{
-			ClusterID: s.identity.ClusterID, Shards: s.identity.Shards, Format: DirFormat, Created: time.Now().UTC(),
+			ClusterID: s.identity.ClusterID, Shards: s.identity.Shards, Format: firstFormat, Created: time.Now().UTC(),
 		})
 		if err != nil {
 			return fmt.Errorf("encode cluster record: %w", err)

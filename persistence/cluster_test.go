@@ -29,7 +29,7 @@ func TestNodesJoin(t *testing.T) {
 	f.put("k", "before")
 
 	joiner := f.up(2, vfs.NewMem())
-	require.Equal(t, persistence.Identity{ClusterID: fleetCluster, NodeID: 2, Shards: 3, Format: persistence.DirFormat}, joiner.Identity())
+	require.Equal(t, persistence.Identity{ClusterID: fleetCluster, NodeID: 2, Shards: 3, Format: 1}, joiner.Identity())
 	held, err := joiner.Replicas(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, held)

@@ -16,9 +16,24 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// DirFormat is the format of a data directory as a whole: which files it has, and what they mean together. This release
-// supports only this one.
-const DirFormat = 1
+// DirFormat is the newest format of a data directory as a whole that this release knows: which files it has, and what they mean
+// together.
+const DirFormat = 2
+
+// Releases that know nothing of feature levels look at the format only, and those that brought them know no other format than the
+// first. So a directory has the first one up to the level of the latter, and the second one above it, which both refuse.
+const (
+	firstFormat      = 1
+	firstFormatLevel = 1
+)
+
+// FormatAt is the format of a directory whose data may make use of a feature level.
+func FormatAt(level uint32) int {
+	if level <= firstFormatLevel {
+		return firstFormat
+	}
+	return DirFormat
+}
 
 // Files of a data directory. identityDraft exists only while a directory is being created. A crash leaves it behind;
 // nothing has been acknowledged by then, so creation starts over. restoreDraft marks a restore in progress in the same
@@ -157,7 +172,7 @@ func (d *dataDir) inspect() (found bool, err error) {
 // draft gives the directory a new identity, which takes effect with settle.
 func (d *dataDir) draft(o Options) error {
 	d.isNew = true
-	d.identity = Identity{ClusterID: o.ClusterID, NodeID: o.NodeID, Shards: o.Shards, Format: DirFormat}
+	d.identity = Identity{ClusterID: o.ClusterID, NodeID: o.NodeID, Shards: o.Shards, Format: FormatAt(o.Level), Level: o.Level}
 	if d.identity.ClusterID == "" {
 		d.identity.ClusterID = rand.Text()
 	}
@@ -226,7 +241,7 @@ func decodeIdentity(data []byte) (Identity, error) {
 	}
 	switch {
 	case r.Format > DirFormat:
-		return Identity{}, fmt.Errorf("written by a newer release (format %d, this one knows %d); run that release", r.Format, DirFormat)
+		return Identity{}, fmt.Errorf("written by a newer release (format %d, this one knows %d); run that release, or restore a backup from before it into an empty directory", r.Format, DirFormat)
 	case r.Format < 1 || r.ClusterID == "" || r.NodeID == 0 || r.Shards < 1 || r.Shards > maxShards:
 		return Identity{}, errors.New("damaged (a field is missing or out of range); restore it from a backup")
 	}

@@ -108,9 +108,9 @@ func TestOpenRefuses(t *testing.T) {
 		"a newer format": {
 			spoil: func(t *testing.T, fs *vfs.MemFS) {
 				t.Helper()
-				write(t, fs, identity, signed(title, `{"format":2,"cluster_id":"x","node_id":1,"shards":3}`))
+				write(t, fs, identity, signed(title, `{"format":3,"cluster_id":"x","node_id":1,"shards":3}`))
 			},
-			want: []string{"written by a newer release (format 2, this one knows 1)", "run that release"},
+			want: []string{"written by a newer release (format 3, this one knows 2)", "run that release, or restore a backup from before it"},
 		},
 		"an identity with a hole": {
 			spoil: func(t *testing.T, fs *vfs.MemFS) {

@@ -25,6 +25,9 @@ type Options struct {
 	// ClusterID is the cluster that a new directory belongs to. Default a random id, for a new cluster. An id other
 	// than that of an existing directory is refused.
 	ClusterID string
+	// Level is the feature level that a new directory is at from the first: that of the backup which is restored into it.
+	// Default 0. Ignored for an existing directory.
+	Level uint32
 	// Join makes a new directory start without shards: the cluster's leaders send it its replicas. Otherwise it starts
 	// with all shards, with this node as their only voter. Ignored for an existing directory.
 	Join bool

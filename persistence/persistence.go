@@ -82,6 +82,7 @@ type lifecycle struct {
 	started bool
 	stopped bool
 	level   uint32 // feature level in the identity file
+	format  int    // in it, too
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup
 }
@@ -112,7 +113,7 @@ func (s *Store) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.lock, s.identity, s.life.level = dir.lock, dir.identity, dir.identity.Level
+	s.lock, s.identity, s.life.level, s.life.format = dir.lock, dir.identity, dir.identity.Level, dir.identity.Format
 	for g := range uint32(s.identity.Shards) {
 		s.groups = append(s.groups, g+1)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,7 @@ type unit struct {
 	binary  string   // absolute
 	tests   []string // top-level names; empty = all
 	timeout string
+	beside  int // tests that may run side by side; 0 = one for each processor
 }
 
 type goPackage struct {
@@ -90,7 +92,10 @@ func (g *gate) prepare(ctx context.Context, patterns []string) ([]unit, error) {
 			units = append(units, u)
 		}
 	}
-	slices.SortFunc(units, func(a, b unit) int { return strings.Compare(a.pkg, b.pkg) })
+	first := nodePackages()
+	slices.SortFunc(units, func(a, b unit) int {
+		return cmp.Or(cmp.Compare(slices.Index(first, a.pkg), slices.Index(first, b.pkg)), strings.Compare(a.pkg, b.pkg))
+	})
 	return units, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -45,6 +46,9 @@ func (o outcome) failed() bool {
 // execute runs a unit's tests.
 func (g *gate) execute(ctx context.Context, u unit) outcome {
 	args := []string{"-t", "-p", u.pkg, u.binary, "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + u.timeout}
+	if u.beside > 0 {
+		args = append(args, "-test.parallel="+strconv.Itoa(u.beside))
+	}
 	tests := u.tests
 	if g.only != nil {
 		if len(tests) == 0 {

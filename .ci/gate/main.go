@@ -72,6 +72,7 @@ func (g *gate) runTier(ctx context.Context, t tier, units []unit) error {
 	var own []unit
 	for _, u := range units {
 		if u.tier == t.name {
+			u.beside = t.beside
 			own = append(own, u)
 		}
 	}

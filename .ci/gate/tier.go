@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -13,6 +14,7 @@ type tier struct {
 	name   string
 	what   string
 	atOnce int // units that run side by side; 0 = one for each processor
+	beside int // tests of one unit that may run side by side, where they say that they can; 0 = one for each processor
 }
 
 const (
@@ -26,11 +28,11 @@ const (
 // tiers are in the order in which they run.
 func tiers() []tier {
 	return []tier{
-		{inProcess, "rules and packages, in process", 0},
-		{nodes, "whole nodes and clusters in one process", 2},
-		{processes, "real processes, and clients over sockets", 1},
-		{browsers, "browsers", 1},
-		{machines, "networks that are cut, disks that are slow or full, releases side by side", 1},
+		{inProcess, "rules and packages, in process", 0, 0},
+		{nodes, "whole nodes and clusters in one process", 2, 0},
+		{processes, "real processes, and clients over sockets", 1, 6}, // those that can are of nodes in the process of the tests, and mostly wait
+		{browsers, "browsers", 1, 0},
+		{machines, "networks that are cut, disks that are slow or full, releases side by side", 1, 2},
 	}
 }
 
@@ -49,12 +51,18 @@ func tierOf(importPath, file string) string {
 			return processes
 		}
 	}
-	// Their tests are whole nodes or the network between them, in real time.
-	switch strings.TrimPrefix(importPath, "parley/") {
-	case "bench", "bench/nodes", "cluster/membership", "cluster/peer", "cluster/placement", "cmd/parley/node", "persistence", "persistence/replica":
+	if slices.Contains(nodePackages(), importPath) {
 		return nodes
-	default:
-		return inProcess
+	}
+	return inProcess
+}
+
+// nodePackages are those whose tests are whole nodes or the network between them, in real time. The longest come first, so that none of
+// them is left for the end, alone.
+func nodePackages() []string {
+	return []string{
+		"parley/cmd/parley/node", "parley/persistence", "parley/cluster/peer", "parley/persistence/replica", "parley/bench",
+		"parley/cluster/placement", "parley/cluster/membership", "parley/bench/nodes",
 	}
 }
 

@@ -58,9 +58,10 @@ type TellFeedback struct {
 
 // TellPush makes an attempt to tell an address that a turn has ended or paused.
 type TellPush struct {
-	ConversationID string
-	Push           *conversationpb.Push
-	Attempt        *deliverypb.Delivery
+	ConversationID, TenantID string
+
+	Push    *conversationpb.Push
+	Attempt *deliverypb.Delivery
 }
 
 // StopTurn makes the runner of a run stop at once and report. Stopping a run that does not run here does nothing.

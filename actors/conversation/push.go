@@ -119,7 +119,7 @@ func (r *request) pushStep(push *conversationpb.Push, step delivery.Step) {
 	}
 	r.pushDue(push, &conversationpb.PushDue{Delivery: step.Next, UnderWay: step.Attempt != nil, Error: step.Error})
 	if step.Attempt != nil {
-		r.Effect(TellPush{ConversationID: r.State().GetId(), Push: push, Attempt: step.Attempt})
+		r.Effect(TellPush{ConversationID: r.State().GetId(), TenantID: r.State().GetTenantId(), Push: push, Attempt: step.Attempt})
 	}
 }
 

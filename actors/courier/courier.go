@@ -8,6 +8,7 @@ import (
 
 	"parley/actors/core/entity"
 	"parley/actors/core/subscription"
+	"parley/actors/deliver"
 	"parley/actors/kit"
 	"parley/actors/webhook"
 	"parley/proto/deliverypb"
@@ -36,6 +37,7 @@ type courier struct {
 	done     chan struct{}
 	inbox
 	unreported
+	found
 
 	held    []*webhookpb.Delivery // that are to be sent, in order
 	about   map[string]bool       // what the attempts under way are about
@@ -47,8 +49,13 @@ type courier struct {
 	stored  bool              // a report was taken, since the last failure
 	astray  bool              // the entity is not as it is known here: what was found out may be out of date
 	behind  bool              // there is more than is held
-	heard   bool              // the endpoint has answered, or not in time
-	slow    bool
+}
+
+// found is what a courier has found out about its endpoint.
+type found struct {
+	tenant string // whose it is; empty = not known yet
+	heard  bool   // it has answered, or not in time
+	slow   bool
 }
 
 // unreported is what has come of attempts and is not in a report yet.
@@ -241,7 +248,7 @@ func (c *courier) takeResults() []result {
 
 // send begins what may be sent now: what is about the same thing goes one after another.
 func (c *courier) send() {
-	share := c.couriers.places.share(c.slow || !c.heard) // one that was never heard may be dead
+	share := c.couriers.share(c.slow || !c.heard) // one that was never heard may be dead
 	if c.sending >= share {
 		return // most of the time: the rest is not looked at
 	}
@@ -262,20 +269,29 @@ func (c *courier) send() {
 		if about != "" {
 			c.about[about] = true
 		}
-		slow := c.slow
-		c.couriers.wg.Go(func() { c.came <- c.attempt(d, slow) })
+		place := deliver.Place{Tenant: c.tenantNow(), Target: c.at.ID, Slow: c.slow}
+		c.couriers.wg.Go(func() { c.came <- c.attempt(d, place) })
 	}
 	clear(c.held[len(kept):])
 	c.held = kept
 }
 
+// tenantNow is whose the endpoint is, which never changes.
+func (c *courier) tenantNow() string {
+	if records := c.couriers.config.Records(); records != nil && c.tenant == "" {
+		c.tenant = records.Tenant(c.ctx, c.at.ID)
+	}
+	return c.tenant
+}
+
 // attempt makes one attempt, to the endpoint as it is now.
-func (c *courier) attempt(d *webhookpb.Delivery, slow bool) result {
+func (c *courier) attempt(d *webhookpb.Delivery, at deliver.Place) result {
 	one := result{delivery: d}
-	if !c.couriers.places.take(c.ctx, slow) {
+	leave, ok := c.couriers.places.Take(c.ctx, at)
+	if !ok {
 		return one
 	}
-	defer c.couriers.places.leave(slow)
+	defer leave()
 	endpoint, err := c.open()
 	switch {
 	case err != nil:

@@ -12,6 +12,7 @@ import (
 
 	"parley/actors/core/entity"
 	"parley/actors/core/subscription"
+	"parley/actors/deliver"
 	"parley/actors/kit"
 	"parley/actors/webhook"
 	"parley/proto/deliverypb"
@@ -22,6 +23,8 @@ import (
 type Records interface {
 	// Open returns an endpoint as it is now with its secret, nil = there is none.
 	Open(ctx context.Context, id string) (*subscription.Endpoint, error)
+	// Tenant is whose an endpoint is; empty = it is not known here.
+	Tenant(ctx context.Context, id string) string
 	// CatchUp returns once Open sees every change that was acknowledged before the call.
 	CatchUp(ctx context.Context) error
 	// Settle writes what was found out about an endpoint.
@@ -33,7 +36,7 @@ type Config struct {
 	Records func() Records // nil result = not yet
 	Client  entity.Client
 	Try     func(ctx context.Context, to *subscription.Endpoint, message *webhookpb.Message) *deliverypb.Report
-	// Places is how many attempts are under way on this node at most.
+	// Places is how many attempts are under way on this node at most. Tenants share them (deliver.Lanes).
 	Places int
 	// Keep is how long settled deliveries are kept.
 	Keep time.Duration
@@ -47,7 +50,7 @@ type Config struct {
 // Couriers implements webhook.Couriers.
 type Couriers struct {
 	config   Config
-	places   *places
+	places   *deliver.Lanes
 	outcomes *prometheus.CounterVec
 	life     context.Context //nolint:containedctx // of all couriers, until Drain
 	end      context.CancelFunc
@@ -69,7 +72,11 @@ func New(config Config) (*Couriers, error) {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Couriers{config: config, places: newPlaces(config.Places), outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
+	places, err := deliver.NewLanes(deliver.LanesConfig{Max: config.Places, PerTarget: config.Places})
+	if err != nil {
+		return nil, err
+	}
+	c := &Couriers{config: config, places: places, outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "parley_webhooks_attempts_total", Help: "Attempts to tell webhook endpoints, by outcome.",
 	}, []string{"outcome"})}
 	if config.Registerer != nil {
@@ -89,11 +96,20 @@ func New(config Config) (*Couriers, error) {
 // Test makes an attempt that somebody waits for, nil if there was no place for it before ctx ended. It counts as one of a slow
 // endpoint: those who test leave half of the places to deliveries.
 func (c *Couriers) Test(ctx context.Context, to *subscription.Endpoint, message *webhookpb.Message) *deliverypb.Report {
-	if !c.places.take(ctx, true) {
+	leave, ok := c.places.Take(ctx, deliver.Place{Tenant: to.GetTenantId(), Target: to.GetId(), Slow: true})
+	if !ok {
 		return nil
 	}
-	defer c.places.leave(true)
+	defer leave()
 	return c.config.Try(ctx, to, message)
+}
+
+// share is how many attempts of one endpoint are under way at most.
+func (c *Couriers) share(slow bool) int {
+	if slow {
+		return 1
+	}
+	return max(1, c.config.Places/2)
 }
 
 // Look implements webhook.Couriers.

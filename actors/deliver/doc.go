@@ -12,6 +12,7 @@
 //   - No proxy and no environment variable has a say. A connection belongs to one guard and is used again only by it.
 //   - A Post is one attempt, ends in time, and reads a bounded part of the answer. When to try again is decided and
 //     remembered elsewhere (package delivery).
-//   - Lanes give each target its share of the posts that are made at a time. Attempts that wait for room wait in memory:
-//     whoever adds one must be able to do without.
+//   - Lanes give each tenant its share of the posts that are made at a time, and of that each target. None has all, since a target that
+//     holds a post cannot be made to let it go. Attempts that wait for room wait in memory: whoever adds one must be able to do
+//     without.
 package deliver

@@ -15,6 +15,6 @@
 //
 // An entity for each delivery, filled from an outbox of the owner, would cost two or three appends more and steps between which
 // to be killed. What it would give instead, an order among the deliveries of many owners to one target, callbacks do not
-// need: each target has its share of the node's room (deliver.Lanes). Whoever needs the order of one endpoint keeps that
+// need: each tenant, and of that each target, has its share of the node's room (deliver.Lanes). Whoever needs the order of one endpoint keeps that
 // endpoint's deliveries in one entity, oldest first, and begins the first.
 package delivery

@@ -24,6 +24,7 @@ type Message struct {
 type Attempt struct {
 	Delivery *deliverypb.Delivery // as it is tried now
 	URL      string
+	Tenant   string // who has asked for it; the node's room is shared by tenant first, then by target
 	Compose  func() (Message, error)
 	Report   func(*deliverypb.Report) proto.Message
 	Do       Do // makes the attempt instead of a post to URL, which then only names its target; nil = it is posted

@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"parley/actors/provider"
+	"parley/actors/stranger"
 )
 
 // attempts makes a call until it succeeds or no further attempt is worth it. The error is an *Error, or the cause with which
@@ -28,8 +29,12 @@ func (c *Caller) attempts(ctx context.Context, t *target, kind string, try func(
 	if err == nil {
 		return nil
 	}
-	if left := gone(ctx); left != nil {
+	why := stranger.From(ctx).Err()
+	if left := gone(ctx); left != nil && !errors.Is(left, why) {
 		return left
+	}
+	if why != nil {
+		return crowded(why)
 	}
 	return worded(err, t.model)
 }

@@ -11,6 +11,7 @@ import (
 
 	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
+	"parley/actors/stranger"
 	"parley/actors/turn/model"
 )
 
@@ -34,7 +35,9 @@ func (c *Caller) whole(
 	ctx, release := c.guard(ctx)
 	defer release()
 	used := &consumed{}
-	answer, err := do(ctx, call, t, used)
+	opened, held := c.parts.Answers.Open(stranger.Of(ctx, call.TenantID))
+	defer held.Close()
+	answer, err := do(opened, call, t, used)
 	outcome := outcomeOf(ctx, err)
 	used.charge(call, t, outcome, err)
 	c.book(call, t, used, outcome)

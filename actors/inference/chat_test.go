@@ -8,11 +8,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"parley/actors/deliver"
 	"parley/actors/inference"
+	"parley/actors/stranger"
 )
 
 const (
@@ -289,6 +291,49 @@ func TestTooLarge(t *testing.T) {
 	_, err := k.caller.Chat(t.Context(), k.call(hello))
 	require.Equal(t, 502, asError(t, err).Status)
 	require.Len(t, k.provider.requests(), 1)
+}
+
+// TestNoMemory: a large answer waits for memory as long as its call may take; that is no failure of the provider.
+func TestNoMemory(t *testing.T) {
+	said := strings.Repeat("x", 256<<10)
+	var streams atomic.Bool
+	k := newKit(t, func(w http.ResponseWriter, r *http.Request) {
+		if streams.Load() {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", said)
+			return
+		}
+		says(200, `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"`+said+`"}}]}`)(w, r)
+	}, func(c *inference.Config) {
+		c.RequestTimeout, c.StreamTimeout, c.BreakerThreshold = 300*time.Millisecond, 300*time.Millisecond, 1
+	})
+	try := func() (whole, streamed error) {
+		streams.Store(false)
+		_, whole = k.caller.Chat(t.Context(), k.call(hello))
+		streams.Store(true)
+		_, streamed = k.stream(hello)
+		return whole, streamed
+	}
+	var held []*stranger.Answer
+	for range 2 { // the tenant's share, and the reserve
+		_, answer := k.answers.Open(stranger.Of(t.Context(), "t"))
+		defer answer.Close()
+		require.NoError(t, answer.Take(1<<20))
+		held = append(held, answer)
+	}
+	whole, streamed := try()
+	for _, err := range []error{whole, streamed} {
+		failed := asError(t, err)
+		require.Equal(t, 503, failed.Status)
+		require.Equal(t, stranger.ErrBusy.Error(), failed.Message)
+	}
+	for _, answer := range held {
+		answer.Close()
+	}
+	require.Eventually(t, func() bool { // on a busy machine the time may not be enough at once
+		whole, streamed = try()
+		return whole == nil && streamed == nil
+	}, 30*time.Second, time.Millisecond)
 }
 
 // TestLeftAlone: a provider that failed too often is not called for a while; a refused request does not count as its failure.

@@ -13,6 +13,7 @@ import (
 
 	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
+	"parley/actors/stranger"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 	"parley/proto/directorypb"
@@ -84,7 +85,9 @@ type Parts struct {
 	Book func(Usage)
 	// Client reaches those that are relayed: the addresses are of tenants, so it should go through a guard. Redirects are not
 	// followed, whatever it says of them.
-	Client     *http.Client
+	Client *http.Client
+	// Answers is the memory for answers, shared with the turns; nil = an own budget of the default size.
+	Answers    *stranger.Budget
 	Logger     *slog.Logger          // nil = nobody listens
 	Registerer prometheus.Registerer // nil = nobody collects
 }
@@ -130,6 +133,9 @@ type Caller struct {
 
 // New returns a Caller. The configuration must be valid.
 func New(config Config, parts Parts) *Caller {
+	if parts.Answers == nil {
+		parts.Answers = stranger.New(stranger.Default)
+	}
 	if parts.Logger == nil {
 		parts.Logger = slog.New(slog.DiscardHandler)
 	}

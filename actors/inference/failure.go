@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/actors/provider"
+	"parley/actors/stranger"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 )
@@ -78,6 +79,14 @@ const (
 	textLeftAlone   = "The model provider has failed too often and is left alone for a while"
 	textElsewhere   = "The model's base URL leads to where this server does not go"
 )
+
+// crowded is the error of an answer that there is no memory for.
+func crowded(why error) *Error {
+	if errors.Is(why, stranger.ErrBusy) {
+		return &Error{Status: http.StatusServiceUnavailable, Type: typeServer, Code: "provider_unavailable", Message: why.Error(), Err: why}
+	}
+	return &Error{Status: http.StatusBadGateway, Type: typeServer, Code: "provider_error", Message: why.Error(), Err: why}
+}
 
 // worded is the error that the caller gets for a failed call.
 func worded(err error, callee *agentpb.Model) *Error {

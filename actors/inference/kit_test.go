@@ -18,6 +18,7 @@ import (
 
 	"parley/actors/inference"
 	"parley/actors/machine/rawjson"
+	"parley/actors/stranger"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 	"parley/proto/directorypb"
@@ -114,13 +115,14 @@ type kit struct {
 	caller   *inference.Caller
 	catalog  catalog
 	provider *provider
+	answers  *stranger.Budget
 	mu       sync.Mutex
 	booked   []inference.Usage
 }
 
 func newKit(t *testing.T, answer http.HandlerFunc, change ...func(*inference.Config)) *kit {
 	t.Helper()
-	k := &kit{t: t, provider: newProvider(t, answer)}
+	k := &kit{t: t, provider: newProvider(t, answer), answers: stranger.New(4 << 20)}
 	priced := func(provider agentpb.Provider, name string) *agentpb.Model {
 		return &agentpb.Model{
 			Provider: provider, Name: name, BaseUrl: k.provider.URL + "/v1", ApiKey: testKey,
@@ -158,7 +160,7 @@ func newKit(t *testing.T, answer http.HandlerFunc, change ...func(*inference.Con
 	providers := model.New(model.Config{})
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
 	k.caller = inference.New(config, inference.Parts{
-		Catalog: k.catalog, Providers: providers, Client: client, Registerer: prometheus.NewRegistry(),
+		Catalog: k.catalog, Providers: providers, Client: client, Answers: k.answers, Registerer: prometheus.NewRegistry(),
 		Book: func(u inference.Usage) {
 			k.mu.Lock()
 			defer k.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 
 	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
+	"parley/actors/stranger"
 	"parley/actors/turn/model"
 )
 
@@ -35,7 +36,9 @@ func (c *Caller) ChatStream(ctx context.Context, call *Call, emit Emit) error {
 		}
 		return left
 	})
-	err := c.stream(ctx, call, t, out)
+	opened, held := c.parts.Answers.Open(stranger.Of(ctx, call.TenantID))
+	defer held.Close()
+	err := c.stream(opened, call, t, out)
 	outcome := outcomeOf(ctx, err)
 	if left != nil {
 		err, outcome = left, outcomeCancelled

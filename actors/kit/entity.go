@@ -40,6 +40,8 @@ type Entity struct {
 	Starts func(command proto.Message) bool
 	// Finish waits until nothing of a shard runs outside any more, or ctx ends.
 	Finish func(ctx context.Context, shard uint32)
+	// Underway is how many of those a shard has.
+	Underway func(shard uint32) int
 	// Creates reports whether a command creates its entity under an id that was minted for it, so that the read of the head
 	// record can be skipped. Nil means that no command does.
 	Creates func(command proto.Message) bool

@@ -49,7 +49,7 @@ func New(sender delivery.Sender, post Post) kit.Entity {
 		Perform: func(at kit.Ref, effect machine.Effect) proto.Message {
 			if try, is := effect.(Try); is {
 				sender.Send(at, delivery.Attempt{
-					Delivery: try.Delivery, URL: Server, Do: post(try.Letter, at.ID),
+					Delivery: try.Delivery, URL: Server, Tenant: try.Letter.GetTenantId(), Do: post(try.Letter, at.ID),
 					Report: func(report *deliverypb.Report) proto.Message {
 						return &mailpb.Command{Id: at.ID, Body: &mailpb.Command_Posted{Posted: report}}
 					},

@@ -23,6 +23,7 @@ type watchedBody struct {
 	gauge   rawjson.Gauge
 	settled time.Time // when the rest must be there, zero before the answer has ended
 	closed  bool
+	taken   int64 // of the answer's memory, for the event that is being read
 }
 
 func newWatchedBody(x *Exchange, body io.ReadCloser) *watchedBody {
@@ -32,8 +33,27 @@ func newWatchedBody(x *Exchange, body io.ReadCloser) *watchedBody {
 	}
 }
 
-// Read counts only the time in which the provider is waited for: a slow listener is not its fault.
+// Read reads a piece once there is memory for the event that it is of. What was before is decoded, and gone, when the next piece
+// is asked for.
 func (b *watchedBody) Read(p []byte) (int, error) {
+	event, text, values := b.event, b.gauge.Text(), b.gauge.Values()
+	n, err := b.read(p)
+	if n == 0 {
+		return n, err
+	}
+	most := int64(event+n)*byteCost + int64(max(text+b.gauge.Values()-values-ordinaryValues, 0))*valueCost
+	if most < b.taken {
+		b.answer.Give(b.taken - most)
+	} else if wrong := b.answer.Take(most - b.taken); wrong != nil {
+		n, err = 0, wrong
+		b.broken = wrong
+	}
+	b.taken = most
+	return n, err
+}
+
+// read counts only the time in which the provider is waited for: neither a slow listener nor our memory is its fault.
+func (b *watchedBody) read(p []byte) (int, error) {
 	if b.alive.Load() {
 		b.timer.Reset(b.patience())
 		defer b.timer.Stop()
@@ -104,6 +124,7 @@ func (b *watchedBody) Close() error {
 		return nil
 	}
 	b.closed = true
+	b.answer.Give(b.taken)
 	if b.finished && b.broken == nil {
 		b.timer.Reset(drainWait)
 		_, _ = io.CopyN(io.Discard, b.body, drainBytes) // only the connection's fate depends on it

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley/actors/deliver"
+	"parley/actors/stranger"
 )
 
 const (
@@ -24,6 +25,14 @@ const (
 	// again.
 	drainWait  = 50 * time.Millisecond
 	drainBytes = 4 << 10
+)
+
+// What of an answer's memory a byte takes, and a value of an event: the official clients make some kilobytes of one. An ordinary
+// event is not counted.
+const (
+	byteCost       = 3
+	valueCost      = 3 << 10
+	ordinaryValues = 64
 )
 
 // Limits bound one attempt. A limit that is zero is none.
@@ -48,10 +57,11 @@ type Exchange struct {
 	timer  *time.Timer // armed while the provider owes something
 	alive  atomic.Bool // the first token, or a thought, has arrived
 
-	finished bool     // the provider has ended the answer
-	failed   *Failure // why there is no answer to read
-	answered bool     // there is an answer to read
-	broken   error    // why it could not be read on
+	finished bool             // the provider has ended the answer
+	answer   *stranger.Answer // the memory for it, nil = it is not bounded
+	failed   *Failure         // why there is no answer to read
+	answered bool             // there is an answer to read
+	broken   error            // why it could not be read on
 }
 
 // Open starts the time of the first piece. The caller closes the exchange, and uses the context for the request.
@@ -86,6 +96,8 @@ func (x *Exchange) Finish() { x.finished = true }
 // Do sends the request and lets only an answer through. The error is a *Failure, or of a context that has ended.
 func (x *Exchange) Do(request *http.Request) (*http.Response, error) {
 	request.Header["Accept-Encoding"] = identity // what packs a stream delays it, and unpacking needs a limit of its own
+	x.answer = stranger.From(request.Context())
+	x.answer.Reset() // this is the first attempt, or what the one before took is gone
 	response, err := roundTrip(x.Client, request)
 	if err != nil {
 		if request.Context().Err() != nil && x.timer == nil {
@@ -172,7 +184,7 @@ func (x *Exchange) refusal(response *http.Response) *Failure {
 		}
 		return nil
 	}
-	document, err := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
+	document, err := io.ReadAll(io.LimitReader(x.answer.Reader(response.Body, byteCost), maxErrorBody))
 	if err != nil && response.Request.Context().Err() != nil {
 		return unreachable(err, x.Secrets)
 	}
@@ -228,7 +240,11 @@ func (x *Exchange) Verdict(ctx context.Context, err error) error {
 // ReadAll reads the body of an answer, at most limit bytes.
 func (x *Exchange) ReadAll(ctx context.Context, response *http.Response, limit int64) ([]byte, error) {
 	const smallest, step = 512, 512
-	answer := make([]byte, 0, min(max(response.ContentLength, smallest), limit)+step)
+	expected := min(max(response.ContentLength, smallest), limit) + step
+	if err := x.answer.Take(expected * byteCost); err != nil {
+		return nil, err
+	}
+	answer := make([]byte, 0, expected)
 	for {
 		n, err := response.Body.Read(answer[len(answer):cap(answer)])
 		answer = answer[:len(answer)+n]
@@ -243,6 +259,9 @@ func (x *Exchange) ReadAll(ctx context.Context, response *http.Response, limit i
 			return nil, &Failure{Class: Cut, Reason: &redacted{text: x.Secrets.Clean(err.Error(), maxWords), err: err}}
 		}
 		if len(answer) == cap(answer) {
+			if err := x.answer.Take(int64(len(answer)) * byteCost); err != nil {
+				return nil, err
+			}
 			answer = append(answer, make([]byte, len(answer))...)[:len(answer)]
 		}
 	}

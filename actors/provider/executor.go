@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley/actors/stranger"
 	"parley/proto/agentpb"
 )
 
@@ -92,7 +93,7 @@ func (c *Call) End(outcome string) {
 }
 
 // Run makes attempts until one succeeds, none is worth it, or a piece of the answer was passed on. When ctx ends it returns
-// context.Cause(ctx), otherwise the error of the last attempt, or a *Failure of class CircuitOpen.
+// context.Cause(ctx), or why there is no memory for the answer, otherwise the error of the last attempt, or a *Failure of class CircuitOpen.
 func (c *Call) Run(ctx context.Context, try func(ctx context.Context, number int) error) error {
 	if err := c.admit(ctx); err != nil {
 		return err
@@ -104,6 +105,9 @@ func (c *Call) Run(ctx context.Context, try func(ctx context.Context, number int
 		if err == nil {
 			found = healthy
 			return nil
+		}
+		if why := stranger.From(ctx).Err(); why != nil {
+			return why // our memory says nothing of the service
 		}
 		if ctx.Err() != nil {
 			cause := context.Cause(ctx)

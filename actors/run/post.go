@@ -59,7 +59,7 @@ func newCallbackBody(of *runpb.State, call *deliverypb.Delivery) callbackBody {
 
 func (c Config) post(at kit.Ref, e Post) {
 	c.Callbacks.Send(at, delivery.Attempt{
-		Delivery: e.Call, URL: e.Run.GetCallback().GetUrl(),
+		Delivery: e.Call, URL: e.Run.GetCallback().GetUrl(), Tenant: e.Run.GetTenantId(),
 		Compose: func() (delivery.Message, error) { return c.compose(e) },
 		Report: func(report *deliverypb.Report) proto.Message {
 			return &runpb.Command{RunId: at.ID, Body: &runpb.Command_Posted{Posted: report}}

@@ -58,7 +58,7 @@ func (r *request) callStep(callback *taskpb.Callback, step delivery.Step) {
 	}})
 	if step.Attempt != nil {
 		state := r.State()
-		r.Effect(Post{TaskID: state.GetId(), URL: state.GetCallbackUrl(), Callback: withDelivery(callback, step.Attempt)})
+		r.Effect(Post{TaskID: state.GetId(), TenantID: state.GetTenantId(), URL: state.GetCallbackUrl(), Callback: withDelivery(callback, step.Attempt)})
 	}
 }
 

@@ -11,5 +11,6 @@ type Drive struct {
 // Post tells the task's callback address where the task is. What came of it is told with a deliverypb.Report.
 type Post struct {
 	TaskID, URL string
+	TenantID    string
 	Callback    *taskpb.Callback // as it is tried now; shared: read only
 }

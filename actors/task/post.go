@@ -23,7 +23,7 @@ type callbackBody struct {
 
 func (c Config) post(at kit.Ref, e Post) {
 	c.Callbacks.Send(at, delivery.Attempt{
-		Delivery: &deliverypb.Delivery{Id: e.Callback.GetId(), Attempt: e.Callback.GetAttempt()}, URL: e.URL,
+		Delivery: &deliverypb.Delivery{Id: e.Callback.GetId(), Attempt: e.Callback.GetAttempt()}, URL: e.URL, Tenant: e.TenantID,
 		Compose: func() (delivery.Message, error) {
 			body, err := json.Marshal(callbackBody{
 				TaskID: e.TaskID, Status: strings.ToLower(e.Callback.GetStatus().String()), Error: e.Callback.GetError(),

@@ -43,8 +43,9 @@ type Files interface {
 	Open(ctx context.Context, fileID string) (io.ReadCloser, error)
 }
 
-// Documents makes text of a document: at most limit bytes of it. The error may say that there is none in this type.
-type Documents func(ctx context.Context, mimeType string, r io.Reader, limit int) (string, error)
+// Documents makes text of a tenant's document: at most limit bytes of it. The error may say that there is none in this type, or
+// that there was no time for it.
+type Documents func(ctx context.Context, tenant, mimeType string, r io.Reader, limit int) (string, error)
 
 // Opener decrypts sealed data about a subject: runtime contexts. Its error contains nothing of the data.
 type Opener func(sealed []byte, about string) ([]byte, error)

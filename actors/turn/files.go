@@ -32,6 +32,7 @@ const (
 type attachments struct {
 	files     Files
 	documents Documents
+	tenant    string // whose turn it is
 	texts     *texts
 	agent     *agentpb.Agent
 	log       *slog.Logger
@@ -39,8 +40,12 @@ type attachments struct {
 	images, imageBytes, read int
 }
 
-// to adds a message's files to it, documents up to so many tokens. The error is that of ctx: a file that cannot be read
-// does not end the turn.
+// codeDocuments is the error code of a turn whose documents nobody had time to read. Without them the model would answer as if
+// they were not there.
+const codeDocuments = "documents_unavailable"
+
+// to adds a message's files to it, documents up to so many tokens. The error is that of ctx, or says that there was no time to
+// read one: a file that cannot be read does not end the turn.
 func (a *attachments) to(ctx context.Context, message *model.Message, files []*conversationpb.FileRef, tokens int) error {
 	limit := tokens * bytesPerToken
 	for _, file := range files {
@@ -51,10 +56,13 @@ func (a *attachments) to(ctx context.Context, message *model.Message, files []*c
 		case a.showable(file):
 			note = a.show(ctx, message, file)
 		default:
-			text, problem := a.text(ctx, file, limit)
-			if note = problem; note == "" {
-				limit -= len(text)
-				appendBlock(message, file, text)
+			known, err := a.text(ctx, file, limit)
+			if err != nil {
+				return err
+			}
+			if note = known.problem; note == "" {
+				limit -= len(known.text)
+				appendBlock(message, file, known.text)
 			}
 		}
 		if ctx.Err() != nil {
@@ -94,37 +102,43 @@ func (a *attachments) show(ctx context.Context, message *model.Message, file *co
 }
 
 // text returns a document's text, or the reason why there is none.
-func (a *attachments) text(ctx context.Context, file *conversationpb.FileRef, limit int) (text, problem string) {
+func (a *attachments) text(ctx context.Context, file *conversationpb.FileRef, limit int) (docText, error) {
 	if strings.HasPrefix(file.GetMimeType(), "image/") {
-		return "", "images are not shown to this model"
+		return docText{problem: "images are not shown to this model"}, nil
 	}
 	if a.read == maxDocuments || limit <= 0 {
-		return "", "it was left out"
+		return docText{problem: "it was left out"}, nil
 	}
 	a.read++
 	reader, err := a.files.Open(ctx, file.GetId())
 	if err != nil {
-		return "", "it is not there any more"
+		return docText{problem: "it is not there any more"}, nil
 	}
 	defer func() { _ = reader.Close() }() // it was only read
 	if known, found := a.texts.find(file.GetId(), limit); found {
-		return known.text, known.problem
+		return known, nil
 	}
 	known := docText{id: file.GetId(), limit: limit}
-	text, err = a.documents(ctx, file.GetMimeType(), reader, limit)
+	text, err := a.documents(ctx, a.tenant, file.GetMimeType(), reader, limit)
 	switch {
 	case err == nil:
 		known.text = strings.ToValidUTF8(text, "\uFFFD")
+	case ctx.Err() != nil:
+		return docText{}, context.Cause(ctx)
 	case errors.Is(err, document.ErrUnsupported):
 		known.problem = "it has no text that can be read"
 	case errors.Is(err, document.ErrUnreadable): // a retry would cost as much and fail again
 		known.problem = "it could not be read: it is damaged, protected or too large"
 		a.log.Warn("a document cannot be read", slog.String("file", file.GetId()), slog.String("type", file.GetMimeType()), slog.Any("err", err))
-	default:
-		return "", "it could not be read at present"
+	case errors.Is(err, document.ErrBusy):
+		return docText{}, &model.Error{
+			Code: codeDocuments, Message: "The turn's documents could not be read: too many are being read. Try again later.", Err: err,
+		}
+	default: // its bytes do not come: they may never do, and the conversation goes on
+		return docText{problem: "it could not be read at present"}, nil
 	}
 	a.texts.keep(known)
-	return known.text, known.problem
+	return known, nil
 }
 
 // appendBlock adds a document's text under its name. The label tells the model that the text is not written by the user.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,13 +30,13 @@ func (c cabinet) Open(_ context.Context, id string) (io.ReadCloser, error) {
 }
 
 // plainText reads text/plain only; a PDF fails, as anything else does that needs a worker.
-func plainText(_ context.Context, mimeType string, r io.Reader, limit int) (string, error) {
+func plainText(_ context.Context, _, mimeType string, r io.Reader, limit int) (string, error) {
 	switch mimeType {
 	case "text/plain":
 	case "application/pdf":
 		return "", fmt.Errorf("%w: its worker died", document.ErrUnreadable)
 	case "text/html":
-		return "", document.ErrBusy
+		return "", errors.New("its bytes do not come")
 	default:
 		return "", document.ErrUnsupported
 	}
@@ -155,7 +157,7 @@ func TestStoppedWhileFilesAreRead(t *testing.T) {
 	reading := make(chan struct{})
 	d := newDesk(t, words("never"), func(c *Config) {
 		c.Files = cabinet{"note": "x"}
-		c.Documents = func(ctx context.Context, _ string, _ io.Reader, _ int) (string, error) {
+		c.Documents = func(ctx context.Context, _, _ string, _ io.Reader, _ int) (string, error) {
 			close(reading)
 			<-ctx.Done()
 			return "", ctx.Err()
@@ -169,15 +171,61 @@ func TestStoppedWhileFilesAreRead(t *testing.T) {
 	require.Equal(t, conversationpb.StopReason_CANCELLED, (<-d.reports).GetStopReason())
 }
 
+// A turn waits for its documents, for its tenant, and the model has their text; if there is no time for them, the turn fails
+// and says so, whether they came with the message or before.
+func TestTurnWaitsForDocuments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := cabinet{"slow": "worth the wait", "late": "x"}
+		asked := 0
+		var got []model.Message
+		provider := &script{history: true, generate: func(_ context.Context, request *model.Request, _ model.Stream) (*model.Answer, error) {
+			asked++
+			got = request.Messages
+			return &model.Answer{Text: "ok"}, nil
+		}}
+		earlier := messages{{Number: 1, Role: conversationpb.Role_USER, Content: "hi", Files: []*conversationpb.FileRef{ref("late", "text/html", 1)}}}
+		d := newDesk(t, provider, func(c *Config) {
+			c.Files, c.History = store, earlier
+			c.Documents = func(ctx context.Context, tenant, mimeType string, r io.Reader, limit int) (string, error) {
+				if tenant != "tenant_1" || mimeType == "text/html" {
+					return "", document.ErrBusy
+				}
+				time.Sleep(5 * time.Minute) // virtual: others are read
+				return plainText(ctx, tenant, mimeType, r, limit)
+			}
+		})
+		job := d.job()
+		job.TenantID = "tenant_1"
+		job.HistoryBefore = 1
+		job.UserMessage = &conversationpb.Message{Number: 9, Content: "look", Files: []*conversationpb.FileRef{ref("slow", "text/plain", 14)}}
+		begin := time.Now()
+		require.NoError(t, d.Start(job))
+		require.Equal(t, conversationpb.StopReason_END_TURN, (<-d.reports).GetStopReason())
+		require.Equal(t, 5*time.Minute, time.Since(begin))
+		require.Contains(t, got[0].Content, "worth the wait")
+
+		for _, files := range [][]*conversationpb.FileRef{{ref("late", "text/html", 1)}, nil} {
+			job.RunID += "again"
+			job.HistoryBefore, job.UserMessage = 2, &conversationpb.Message{Number: 9, Content: "look", Files: files}
+			require.NoError(t, d.Start(job))
+			finish := <-d.reports
+			require.Equal(t, conversationpb.StopReason_ERROR, finish.GetStopReason())
+			require.Equal(t, "documents_unavailable", finish.GetError().GetCode())
+			require.Contains(t, finish.GetError().GetMessage(), "Try again later")
+		}
+		require.Equal(t, 1, asked, "a model that would know nothing of them is not asked")
+	})
+}
+
 // A document that cannot be read costs as much as one that can, and is no more read again.
 func TestDocumentsAreReadOnce(t *testing.T) {
 	read := 0
 	store := cabinet{"note": strings.Repeat("words ", 1000), "bomb": "%PDF"}
 	d := newDesk(t, words("ok"), func(c *Config) {
 		c.Files = store
-		c.Documents = func(ctx context.Context, mimeType string, r io.Reader, limit int) (string, error) {
+		c.Documents = func(ctx context.Context, tenant, mimeType string, r io.Reader, limit int) (string, error) {
 			read++
-			return plainText(ctx, mimeType, r, limit)
+			return plainText(ctx, tenant, mimeType, r, limit)
 		}
 	})
 	for i := range 3 {

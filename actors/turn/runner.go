@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley/actors/stranger"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -101,7 +102,7 @@ func (r *Runner) Start(job Job) error {
 	if r.mu.count >= r.config.MaxConcurrent {
 		return ErrOverloaded
 	}
-	life, abandon := context.WithCancelCause(context.Background())
+	life, abandon := context.WithCancelCause(stranger.Of(context.Background(), job.TenantID))
 	calls, stop := context.WithCancelCause(life)
 	t := &run{
 		job: job, started: time.Now(), stop: stop, abandon: abandon,
@@ -170,6 +171,16 @@ func (r *Runner) Wait(ctx context.Context, shard uint32) {
 			return
 		}
 	}
+}
+
+// Running is how many turns of a shard are under way.
+func (r *Runner) Running(shard uint32) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if busy := r.mu.shards[shard]; busy != nil {
+		return busy.runs
+	}
+	return 0
 }
 
 // Release abandons the runs of a shard that were started under epochs up to the given one.

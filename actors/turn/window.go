@@ -26,7 +26,9 @@ type windowNeeds struct {
 func (r *Runner) window(ctx context.Context, job Job, agent *agentpb.Agent, needs windowNeeds) ([]model.Message, error) {
 	newest := model.Message{Role: model.User, Content: job.UserMessage.GetContent()}
 	room := model.Window(agent, needs.tools)
-	attached := &attachments{files: r.config.Files, documents: r.config.Documents, texts: r.texts, agent: agent, log: r.config.Logger}
+	attached := &attachments{
+		files: r.config.Files, documents: r.config.Documents, tenant: job.TenantID, texts: r.texts, agent: agent, log: r.config.Logger,
+	}
 	if err := attached.to(ctx, &newest, job.UserMessage.GetFiles(), room-room/4); err != nil {
 		return nil, err
 	}

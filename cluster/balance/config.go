@@ -57,6 +57,8 @@ type Config struct {
 	// Settle is how long nothing is moved for balance after a leader change that the loop did not cause: a little longer than
 	// it takes to detect a dead node. Transferring a leadership to a dead node would pause the shard. Default 3 s.
 	Settle time.Duration
+	// Patience is how long leaders may be spread unevenly before shards are moved whose turns run. Default 30 s.
+	Patience time.Duration
 	// Retry is the first pause after a failed step before its shard gets another; pauses double up to 30 times that.
 	// Default 1 s.
 	Retry      time.Duration
@@ -82,6 +84,7 @@ func (c *Config) complete() error {
 		{&c.StepTimeout, 15 * time.Second},
 		{&c.Silence, 5 * time.Second},
 		{&c.Settle, 3 * time.Second},
+		{&c.Patience, 30 * time.Second},
 		{&c.Retry, time.Second},
 	} {
 		switch {

@@ -24,6 +24,7 @@ type Loop struct {
 	epochs     map[shard.ID]shard.Epoch // of the leaders at the last round
 	moved      time.Time                // when a leader last changed without the loop's doing
 	since      time.Time                // when the loop began to act
+	uneven     time.Time                // since when leaders could be spread more evenly; zero = they could not
 	outreached time.Time                // since when another node reaches more nodes than the directory's leader; zero = none does
 
 	mu     sync.Mutex // guards status
@@ -103,7 +104,7 @@ func (l *Loop) run(ctx context.Context) {
 func (l *Loop) round(ctx context.Context) {
 	if acting := l.config.Leading(); acting != l.acting {
 		l.acting, l.since = acting, time.Now()
-		l.outreached = time.Time{}
+		l.outreached, l.uneven = time.Time{}, time.Time{}
 		clear(l.last)
 		clear(l.epochs)
 		l.metrics.acting.Set(float64(btoi(acting)))
@@ -124,6 +125,7 @@ func (l *Loop) round(ctx context.Context) {
 	policy := l.config.Policy
 	policy.Busy, policy.Unsettled = l.busy(seen, time.Now()), l.unsettled(seen, time.Now())
 	policy.Outreached = l.outreachedLong(seen, time.Now())
+	policy.AtRest = l.patient(seen, policy, time.Now())
 	steps := slices.DeleteFunc(shard.Plan(seen.view, policy), l.tooSoon)
 	l.note(seen, len(steps)+len(policy.Busy))
 	l.carryOut(ctx, seen, steps)
@@ -167,6 +169,19 @@ func (l *Loop) outreachedLong(seen *observation, now time.Time) bool {
 		return now.Sub(l.outreached) >= l.config.Interval
 	}
 	return false
+}
+
+// patient reports whether shards with running turns may still stay where they are, although leaders are not spread evenly.
+func (l *Loop) patient(seen *observation, policy shard.Policy, now time.Time) bool {
+	switch {
+	case !shard.Uneven(seen.view, policy):
+		l.uneven = time.Time{}
+	case l.uneven.IsZero():
+		l.uneven = now
+	default:
+		return now.Sub(l.uneven) < l.config.Patience
+	}
+	return true
 }
 
 // tooSoon reports whether a step deletes a replica of a shard whose members changed recently: its node may not have received all

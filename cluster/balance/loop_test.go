@@ -49,6 +49,7 @@ type fakeGroup struct {
 	epoch, applied   uint64
 	voters, learners []uint64
 	fed              map[uint64]time.Time // when a member has everything
+	turns            uint32
 }
 
 func newFleet(t *testing.T, count int, names ...string) *fleet {
@@ -104,7 +105,7 @@ func (f *fleet) reportOf(name string, n *fakeNode) *nodepb.Report {
 		g := f.groups[in]
 		r := &nodepb.Replica{Shard: uint32(in), Epoch: g.epoch, Applied: g.applied, Initialised: true}
 		if g.leader == n.id {
-			r.Leading, r.Voters, r.Learners = true, g.voters, g.learners
+			r.Leading, r.Voters, r.Learners, r.Turns = true, g.voters, g.learners, g.turns
 			for _, id := range slices.Concat(g.voters, g.learners) {
 				lag := &nodepb.Lag{Node: id, Active: f.nodes[f.nameLocked(id)] != nil && f.nodes[f.nameLocked(id)].live}
 				lag.Active = lag.Active && !slices.Contains(n.cut, id)
@@ -152,7 +153,7 @@ func (f *fleet) obeyLocked(at *fakeNode, request proto.Message) error {
 		f.changeLocked(g, r)
 	case *nodepb.TransferLeader:
 		g := f.groups[r.GetShard()]
-		if g.leader != at.id || !slices.Contains(g.voters, r.GetTo()) {
+		if g.leader != at.id || !slices.Contains(g.voters, r.GetTo()) || r.GetAtRest() && g.turns > 0 {
 			return errRefused
 		}
 		g.leader, g.epoch = r.GetTo(), g.epoch+1
@@ -296,6 +297,61 @@ func TestPlacementGoesOnElsewhere(t *testing.T) {
 		f.run(3 * time.Minute)
 		f.requireEven(3)
 		require.Empty(t, f.nodes["n2"].copies)
+	})
+}
+
+// TestBalanceWaitsForTurns: after a pause a node gets back first what is at rest, and the rest when its turns have ended, or after a
+// while.
+func TestBalanceWaitsForTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 16, "n1", "n2", "n3")
+		for _, name := range []string{"n1", "n2", "n3"} {
+			defer f.start(name).Stop()
+		}
+		f.run(30 * time.Second)
+		f.requireEven(3)
+		f.mu.Lock()
+		returned := uint64(1)
+		if f.groups[0].leader == returned {
+			returned = 2
+		}
+		others := slices.DeleteFunc([]uint64{1, 2, 3}, func(id uint64) bool { return id == returned })
+		quiet := 0
+		for i, g := range f.groups[1:] { // others have taken them over while it paused
+			if g.leader == returned {
+				g.leader, g.epoch = others[i%2], g.epoch+1
+			}
+			if g.turns = 3; quiet < 2 {
+				g.turns, quiet = 0, quiet+1
+			}
+		}
+		f.mu.Unlock()
+		led := func(turns bool) (n int) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			for _, g := range f.groups[1:] {
+				if g.leader == returned && turns == (g.turns > 0) {
+					n++
+				}
+			}
+			return n
+		}
+		f.run(20 * time.Second)
+		require.Equal(t, 2, led(false))
+		require.Zero(t, led(true), "no turn was cut")
+		f.mu.Lock()
+		for _, g := range f.groups[1:] {
+			if g.leader != returned {
+				g.turns = 0 // one has ended
+				break
+			}
+		}
+		f.mu.Unlock()
+		f.run(5 * time.Second)
+		require.Equal(t, 3, led(false))
+		require.Zero(t, led(true))
+		f.run(20 * time.Second)
+		f.requireEven(3)
 	})
 }
 

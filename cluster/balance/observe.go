@@ -87,7 +87,7 @@ func (o *observation) report(n *cluster.NodeView, id shard.NodeID, leaders map[s
 func group(r *nodepb.Replica, leader shard.NodeID) shard.Group {
 	g := shard.Group{
 		Shard: shard.ID(r.GetShard()), Leader: leader, Epoch: shard.Epoch(r.GetEpoch()),
-		Applied: r.GetApplied(), Bytes: r.GetBytes(), Voters: ids(r.GetVoters()), Learners: ids(r.GetLearners()),
+		Applied: r.GetApplied(), Bytes: r.GetBytes(), Turns: int(r.GetTurns()), Voters: ids(r.GetVoters()), Learners: ids(r.GetLearners()),
 	}
 	for _, lag := range r.GetLags() {
 		g.Lags = append(g.Lags, shard.Lag{Node: shard.NodeID(lag.GetNode()), Entries: lag.GetEntries(), Active: lag.GetActive()})

@@ -104,7 +104,7 @@ func message(step *shard.Step) proto.Message {
 	case shard.Remove:
 		change = nodepb.ChangeMembers_REMOVE
 	case shard.Transfer:
-		return &nodepb.TransferLeader{Shard: in, To: node}
+		return &nodepb.TransferLeader{Shard: in, To: node, AtRest: step.AtRest}
 	case shard.Drop:
 		return &nodepb.DropReplica{Shard: in, AsOf: step.AsOf}
 	}

@@ -25,7 +25,9 @@ func (p *planner) spreadLeaders(taken []Step) []Step {
 		// Each transfer of the chain leaves the spread as it is or improves it; the last one comes first, to make room.
 		slices.Reverse(path)
 		for _, h := range path[:min(len(path), left)] {
-			steps = append(steps, *p.step(Transfer, h.group, h.to, "its node leads more than others"))
+			step := p.step(Transfer, h.group, h.to, "its node leads more than others")
+			step.AtRest = p.policy.AtRest
+			steps = append(steps, *step)
 			moving[h.group.Shard] = true
 			p.handOver(h.group, h.to)
 		}
@@ -34,22 +36,41 @@ func (p *planner) spreadLeaders(taken []Step) []Step {
 	return steps
 }
 
+// Uneven reports whether leaderships could be spread more evenly, by shards whose turns run, too.
+func Uneven(view View, policy Policy) bool {
+	policy.AtRest = false
+	p := newPlanner(&view, policy)
+	if p.copies == 0 {
+		return false
+	}
+	p.assign()
+	return p.complete && p.calm && p.relief(map[ID]bool{}) != nil
+}
+
 type handover struct {
 	group *Group
 	to    NodeID
 }
 
-// relief finds a chain of transfers from the node that leads most to one that leads at least two fewer; nil if there is none.
+// relief finds a chain of transfers from a node to one that leads at least two fewer; nil if there is none. Those that lead most come
+// first.
 func (p *planner) relief(moving map[ID]bool) []handover {
-	var most NodeID
+	var leaders []NodeID
 	for _, n := range p.order {
-		if p.leads(n.ID) && (p.nodes[most] == nil || p.leading[n.ID] > p.leading[most]) {
-			most = n.ID
+		if p.leads(n.ID) {
+			leaders = append(leaders, n.ID)
 		}
 	}
-	if p.nodes[most] == nil {
-		return nil
+	slices.SortStableFunc(leaders, func(a, b NodeID) int { return cmp.Compare(p.leading[b], p.leading[a]) })
+	for _, from := range leaders {
+		if path := p.reliefOf(from, moving); path != nil {
+			return path
+		}
 	}
+	return nil
+}
+
+func (p *planner) reliefOf(most NodeID, moving map[ID]bool) []handover {
 	reached := map[NodeID][]handover{most: {}}
 	for queue := []NodeID{most}; len(queue) > 0; queue = queue[1:] {
 		from := queue[0]
@@ -68,13 +89,13 @@ func (p *planner) relief(moving map[ID]bool) []handover {
 	return nil
 }
 
-// handovers returns the transfers that a node can make, those to nodes that lead least first, and the directory last, because the
-// placement loop moves with it.
+// handovers returns the transfers that a node can make: those to nodes that lead least first, of shards with few running turns first,
+// and the directory last, because the placement loop moves with it.
 func (p *planner) handovers(from NodeID, moving map[ID]bool) []handover {
 	var all []handover
 	for i := range p.groups {
 		g := p.groups[(i+1)%len(p.groups)]
-		if g.Leader != from || moving[g.Shard] || p.policy.Busy[g.Shard] {
+		if g.Leader != from || moving[g.Shard] || p.policy.Busy[g.Shard] || p.policy.AtRest && g.Turns > 0 {
 			continue
 		}
 		for _, id := range g.Voters {
@@ -84,7 +105,9 @@ func (p *planner) handovers(from NodeID, moving map[ID]bool) []handover {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b handover) int { return cmp.Compare(p.leading[a.to], p.leading[b.to]) })
+	slices.SortStableFunc(all, func(a, b handover) int {
+		return cmp.Or(cmp.Compare(p.leading[a.to], p.leading[b.to]), cmp.Compare(a.group.Turns, b.group.Turns))
+	})
 	return all
 }
 

@@ -49,6 +49,7 @@ type Group struct {
 	// Learners receive the log but do not vote.
 	Learners []NodeID
 	Lags     []Lag
+	Turns    int // that run
 }
 
 // Lag is how far a member is behind its leader.
@@ -111,6 +112,8 @@ type Step struct {
 	Voters, Learners []NodeID
 	// AsOf, for Drop, is the leader's log position. A replica that has applied more is a member again.
 	AsOf uint64
+	// AtRest, for Transfer, has the leader refuse it while turns of the shard run.
+	AtRest bool
 	// Why is the reason, for operators.
 	Why string
 }
@@ -136,6 +139,9 @@ type Policy struct {
 	// Unsettled means that leaders changed recently without a planned transfer, so a node may have died unnoticed. Nothing is
 	// moved for balance then.
 	Unsettled bool
+	// AtRest means that leaders are spread only by shards without running turns: what a turn has not finished is done, and paid,
+	// again after a transfer.
+	AtRest bool
 	// Outreached means that the function Outreached has returned true for a while.
 	Outreached bool
 	// Busy are shards that get no step in this plan.

@@ -30,6 +30,7 @@ func accept(t *testing.T, p *process, token string) *visitor {
 
 // TestAccountsMembers: people are invited, change what they may, and go.
 func TestAccountsMembers(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, accountsConfig)
 	owner, _, slug := company(t, p)
 	session := owner.done(t, "GET", "/auth/session", nil)

@@ -27,6 +27,7 @@ func hooksOfPeople(t *testing.T) []endpoint.Route {
 
 // TestAccountsWebhooks: signed-in users manage webhooks of one project, of another, and of all of them.
 func TestAccountsWebhooks(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, accountsConfig)
 	owner, email, _ := company(t, p)
 	in := owner.done(t, "POST", "/auth/login", object1{"email": email, "password": goodPassword})

@@ -40,6 +40,7 @@ func auditTrail(t *testing.T, ask func(path string) tree, query string) (rows []
 // TestAudit: what is changed by cookie and by token is in the trail of the tenant, without secrets, for owners and admins only; the
 // chain that is exported is verified, and one that was tampered with is not.
 func TestAudit(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, accountsConfig)
 	owner, email, _ := company(t, p)
 	in := owner.done(t, "POST", "/auth/login", object1{"email": email, "password": goodPassword})

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"parley/actors/core/feature"
 	"parley/cmd/parley/node"
 	"parley/persistence"
 )
@@ -89,8 +90,10 @@ func readManifest(file *zip.Reader) (*node.Manifest, error) {
 		return nil, fmt.Errorf("its manifest: %w", err)
 	}
 	switch {
-	case manifest.Format != node.BackupFormat:
-		return nil, fmt.Errorf("it has format %d, this version reads %d", manifest.Format, node.BackupFormat)
+	case manifest.Level > uint32(feature.Newest):
+		return nil, fmt.Errorf("this release has feature level %d, the backup is at level %d: restore it with a newer release", feature.Newest, manifest.Level)
+	case manifest.Format < 1 || manifest.Format > node.BackupFormat:
+		return nil, fmt.Errorf("it has format %d, this version reads up to %d", manifest.Format, node.BackupFormat)
 	case manifest.Shards < 1 || len(manifest.Parts) != manifest.Shards+1:
 		return nil, fmt.Errorf("its manifest names %d parts of %d shards and the directory", len(manifest.Parts), manifest.Shards)
 	}
@@ -168,7 +171,7 @@ func restoreFrom(ctx context.Context, name, dir string, w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	identity, err := persistence.Restore(ctx, persistence.Options{Dir: dir}, manifest.Shards, func(group uint32) (io.ReadCloser, error) {
+	identity, err := persistence.Restore(ctx, persistence.Options{Dir: dir, Level: manifest.Level}, manifest.Shards, func(group uint32) (io.ReadCloser, error) {
 		return parts.Open(node.PartName(group))
 	})
 	if err != nil {

@@ -64,6 +64,7 @@ func is(kind, id string, more ...any) func(f sseFrame) bool {
 
 // TestConsoleLive: what happens in a project is seen at once by those who may see it, and by nobody else.
 func TestConsoleLive(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, accountsConfig)
 	owner, _, slug := company(t, p)
 	agent := furnish(t, owner)
@@ -107,7 +108,6 @@ func TestConsoleLive(t *testing.T) {
 
 // TestConsoleLiveOfACluster: streams at two nodes see what a third one does; when a node dies they say reset, and go on.
 func TestConsoleLiveOfACluster(t *testing.T) {
-	t.Parallel()
 	secret := strings.Repeat("k", 32)
 	c := newCluster(t, 3, false, "--accounts-session-secret="+secret, "--provider-encryption-secret="+secret)
 	require.NoError(t, c.Start(t.Context()))
@@ -171,6 +171,7 @@ func TestConsoleLiveOfACluster(t *testing.T) {
 
 // TestConsoleOverview: what runs, waits and cost, of what one may see; and what an id is.
 func TestConsoleOverview(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, accountsConfig)
 	owner, _, slug := company(t, p)
 	agent := furnish(t, owner)

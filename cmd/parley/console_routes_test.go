@@ -50,6 +50,7 @@ func sessionIDs(t *testing.T, b *visitor, query string, headers ...string) []str
 
 // TestConsoleRoutes: signed-in users have the Client API, with its answers, in the project that the cookie or the request names.
 func TestConsoleRoutes(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, accountsConfig)
 	owner, _, slug := company(t, p)
 	agent := furnish(t, owner)

@@ -27,6 +27,7 @@ func triers(t *testing.T) (owner, reader, other *visitor) {
 
 // TestConsoleTriesModels: a person calls a model by the executor that serves everybody, and is told what it came to.
 func TestConsoleTriesModels(t *testing.T) {
+	t.Parallel()
 	owner, ina, other := triers(t)
 
 	var asked atomic.Int64
@@ -87,6 +88,7 @@ func TestConsoleTriesModels(t *testing.T) {
 
 // TestConsoleTriesTools: a person calls a tool of a draft with arguments of their own, as a turn would.
 func TestConsoleTriesTools(t *testing.T) {
+	t.Parallel()
 	owner, ina, other := triers(t)
 
 	var asked atomic.Int64
@@ -164,6 +166,7 @@ func TestConsoleTriesTools(t *testing.T) {
 
 // TestConsoleTrialsAreFew: calls that hang take their places, and no more; who finds none is told at once.
 func TestConsoleTrialsAreFew(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, accountsConfig)
 	owner, _, _ := company(t, p)
 	furnish(t, owner)

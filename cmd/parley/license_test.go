@@ -49,6 +49,7 @@ const day = 24 * time.Hour
 
 // TestLicense: offline licence keys on one node, by token and by session.
 func TestLicense(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, accountsConfig+`license: {public_key: '`+licencePublic(t)+`'}`+"\n")
 	t.Run("without_a_public_key", func(t *testing.T) {
 		n := newTenant(t, house(t).p, "FREE")
@@ -169,7 +170,6 @@ func licenceBySession(t *testing.T, p *process) {
 // TestLicenseOfACluster: a key that is given at one node counts on all, also after restarts; a plan's projects and a month's requests are
 // exact while the licence changes and a node dies.
 func TestLicenseOfACluster(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, false, "--license-public-key="+licencePublic(t), "--provider-encryption-secret="+strings.Repeat("k", 32))
 	require.NoError(t, c.Start(t.Context()))
 	require.NoError(t, c.awaitSettled(t.Context(), 3))

@@ -87,6 +87,7 @@ var (
 func wipe(disk string) wanted { return use("wipe", object1{"disk": disk}) }
 
 func TestSpecApproval(t *testing.T) {
+	t.Parallel()
 	p, shop := people(t)
 	t.Run("waits_and_is_shown_everywhere", func(t *testing.T) {
 		w := p.pause(t, part{Text: "I would wipe it.", Calls: []wanted{wipe("sda-1")}})
@@ -249,6 +250,7 @@ func TestSpecApproval(t *testing.T) {
 }
 
 func TestSpecSeveralActions(t *testing.T) {
+	t.Parallel()
 	p, shop := people(t)
 	t.Run("turn_goes_on_after_the_last", func(t *testing.T) {
 		w := p.pause(t, calls(
@@ -291,6 +293,7 @@ func TestSpecSeveralActions(t *testing.T) {
 }
 
 func TestSpecRemembered(t *testing.T) {
+	t.Parallel()
 	p, shop := people(t)
 	w := p.pause(t, calls(wipe("sdd-1")))
 	tools := func(t *testing.T) any {

@@ -92,6 +92,7 @@ func plainExperience() map[string]any {
 }
 
 func TestSpecAgents(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	plain := map[string]any{"enableFileUpload": false, "acceptsImages": false, "experience": plainExperience()}
 

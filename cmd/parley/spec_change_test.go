@@ -8,6 +8,7 @@ import (
 )
 
 func TestSpecUpdate(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	patch := func(t *testing.T, id string, body any, record fields) tree {
 		t.Helper()
@@ -97,6 +98,7 @@ func exactly1(item shape) shape {
 }
 
 func TestSpecUpdateRefusals(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	id := p.newConversation(t, "priced", "update refusals")
 	p.say(t, id, "spend") // 0.002 USD
@@ -135,6 +137,7 @@ func TestSpecUpdateRefusals(t *testing.T) {
 }
 
 func TestSpecDelete(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	t.Run("answers_204_and_everything_is_gone", func(t *testing.T) {
 		id, messages := talked(t, p, "delete", 1)
@@ -184,6 +187,7 @@ func TestSpecDelete(t *testing.T) {
 }
 
 func TestSpecBulkDelete(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	bulk := func(t *testing.T, ids any) answer {
 		t.Helper()

@@ -68,9 +68,7 @@ var goClient = sync.OnceValues(func() (string, error) { // built once, by whoeve
 
 // TestClientA2A holds a process against the official clients of A2A and against what they do not do.
 func TestClientA2A(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: runs processes")
-	}
+	t.Parallel()
 	h := house(t)
 	n := newTenant(t, h.p, "ON_PREMISE")
 	n.scripted(t)

@@ -202,6 +202,7 @@ func TestClientBootstrap(t *testing.T) {
 
 // TestClientUnauthorized: the words of document 3, 1.3, whatever the route is.
 func TestClientUnauthorized(t *testing.T) {
+	t.Parallel()
 	h := house(t)
 	const malformed = "Missing or invalid Authorization header. Use: Bearer <token>"
 	for name, c := range map[string]struct{ header, text string }{
@@ -233,6 +234,7 @@ func TestClientUnauthorized(t *testing.T) {
 
 // TestClientUsers: users who own tokens, made over the API.
 func TestClientUsers(t *testing.T) {
+	t.Parallel()
 	n := newTenant(t, house(t).p, "ON_PREMISE")
 	userRecord := fields{
 		"id": nonEmpty, "_id": nonEmpty, "name": exactly("Robot"), "email": exactly("robot@example.com"), "role": exactly("user"), "canLogin": exactly(false),
@@ -311,6 +313,7 @@ func TestClientUsers(t *testing.T) {
 
 // TestClientRoles: what a token gives is the lower of what its owner may and what its scope allows.
 func TestClientRoles(t *testing.T) {
+	t.Parallel()
 	n := newTenant(t, house(t).p, "ON_PREMISE")
 	n.scripted(t)
 	own := n.newSession(t)
@@ -384,6 +387,7 @@ func TestClientRoles(t *testing.T) {
 
 // TestClientTokens: how a token ends.
 func TestClientTokens(t *testing.T) {
+	t.Parallel()
 	n := newTenant(t, house(t).p, "ON_PREMISE")
 	t.Run("expired", func(t *testing.T) {
 		at := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
@@ -419,6 +423,7 @@ func TestClientTokens(t *testing.T) {
 
 // TestClientProjects: a token is of one project, and sees nothing of others.
 func TestClientProjects(t *testing.T) {
+	t.Parallel()
 	n := newTenant(t, house(t).p, "ON_PREMISE")
 	second := operate(t, n.p, "POST", "/projects", object1{"tenantId": n.id, "key": "second"}).text("id")
 	there := n.with(n.done(t, "POST", "/users/"+n.owner+"/tokens", object1{"label": "of the second", "projectId": second}).text("token"))
@@ -435,6 +440,7 @@ func TestClientProjects(t *testing.T) {
 
 // TestClientLicence: what a tier has, and how much of it.
 func TestClientLicence(t *testing.T) {
+	t.Parallel()
 	p := house(t).p
 	t.Run("starter_has_no_moderations", func(t *testing.T) {
 		n := newTenant(t, p, "STARTER")

@@ -11,6 +11,7 @@ import (
 
 // TestClientSessionActions: what waits for a person, and resolving it here and on the conversation server.
 func TestClientSessionActions(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	pause := func(t *testing.T, parts ...part) (id string, actions []tree) {
 		t.Helper()
@@ -134,6 +135,7 @@ func TestClientSessionActions(t *testing.T) {
 
 // TestClientSessionCancel: POST /agents/sessions/{id}/cancel.
 func TestClientSessionCancel(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	t.Run("running_turn", func(t *testing.T) {
 		id := n.session(t, "worker", nil)
@@ -168,6 +170,7 @@ func TestClientSessionCancel(t *testing.T) {
 
 // TestClientSessionEvents: the log of a session, read and followed.
 func TestClientSessionEvents(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	auth := []string{"Authorization", "Bearer " + n.token}
 	id := n.session(t, "quick", nil)
@@ -239,6 +242,7 @@ func TestClientSessionEvents(t *testing.T) {
 
 // TestClientSessionFiles: files of a session, and in the input of a response.
 func TestClientSessionFiles(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	id := n.session(t, "worker", nil)
 	path := "/agents/sessions/" + id + "/files"

@@ -31,6 +31,7 @@ func (b apiCaller) reply(t *testing.T, route string, body object1) (text string,
 }
 
 func TestClientAgents(t *testing.T) {
+	t.Parallel()
 	n := newTenant(t, house(t).p, "ON_PREMISE")
 	n.scripted(t)
 	speaks := func(prompt string) object1 {
@@ -227,6 +228,7 @@ func TestClientConfiguredAgents(t *testing.T) {
 
 // TestClientAgentOnTheConversationServer: agents made here are the default project's callers' there.
 func TestClientAgentOnTheConversationServer(t *testing.T) {
+	t.Parallel()
 	h := house(t)
 	key := h.newAgent(t, object1{"name": "Both", "config": object1{"modelKey": "scripted"}})
 	require.Contains(t, texts(h.p.ask(t, "GET", "/agents", nil).fits(200, anyObject).at("agents").list(), "id"), key)
@@ -240,6 +242,7 @@ func TestClientAgentOnTheConversationServer(t *testing.T) {
 
 // TestClientConnectedAgent: what a connected agent's config keeps to itself.
 func TestClientConnectedAgent(t *testing.T) {
+	t.Parallel()
 	n := newTenant(t, house(t).p, "ON_PREMISE")
 	n.scripted(t)
 	const key, header = "sk-inline-key-of-the-agent", "header-value-of-the-agent"

@@ -91,6 +91,7 @@ func analyticsAtEveryNode(t *testing.T, members []*process) {
 
 // TestDashboardOverview: whoever is signed in has the same numbers, and who they are.
 func TestDashboardOverview(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, accountsConfig)
 	owner, email, _ := company(t, p)
 	session := turnOf(t, owner, furnish(t, owner))

@@ -9,6 +9,7 @@ import (
 
 // TestClientSessionBudget: budgets of sessions, what reaching them means, and PATCH /agents/sessions/{id}.
 func TestClientSessionBudget(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	budget := func(max float64, onReach string) object1 { return object1{"max_cost_usd": max, "on_reach": onReach} }
 	// reached is a session whose first turn its budget cut.

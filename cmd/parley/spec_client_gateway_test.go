@@ -182,6 +182,7 @@ func (p *process) metric(t *testing.T, name string) float64 {
 
 // TestClientGatewayErrors is the table of document 3, 10.4, over real sockets.
 func TestClientGatewayErrors(t *testing.T) {
+	t.Parallel()
 	h := house(t)
 	// The model answers as the message says.
 	u := newModel(t, h, "llm", func(w http.ResponseWriter, r *http.Request) {
@@ -258,6 +259,7 @@ func TestClientGatewayErrors(t *testing.T) {
 
 // TestClientGatewayRelay: what a provider is asked, and what callers get of its answer.
 func TestClientGatewayRelay(t *testing.T) {
+	t.Parallel()
 	h := house(t)
 	u := newModel(t, h, "llm", hello)
 	t.Run("whole", func(t *testing.T) {
@@ -359,6 +361,7 @@ func framesOf(t *testing.T, text string) []string {
 
 // TestClientGatewayLeft: when the caller of a stream leaves, the provider's call ends and counts as cancelled.
 func TestClientGatewayLeft(t *testing.T) {
+	t.Parallel()
 	h := house(t)
 	ended := make(chan struct{})
 	u := newModel(t, h, "llm", func(w http.ResponseWriter, r *http.Request) {
@@ -393,6 +396,7 @@ func TestClientGatewayLeft(t *testing.T) {
 
 // TestClientGatewayBreaker: a provider that fails five times in a row is left alone for a while, and then tried again.
 func TestClientGatewayBreaker(t *testing.T) {
+	t.Parallel()
 	h := house(t)
 	var mu sync.Mutex
 	works := false

@@ -48,6 +48,7 @@ func (h *host) heard() []string {
 
 // TestClientSecretsStayWithTheirHost: who may write agents cannot have anybody's secret sent to a host of his.
 func TestClientSecretsStayWithTheirHost(t *testing.T) {
+	t.Parallel()
 	n := newTenant(t, house(t).p, "ON_PREMISE")
 	n.scripted(t)
 	own, stranger := newHost(t), newHost(t)

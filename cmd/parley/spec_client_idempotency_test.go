@@ -15,6 +15,7 @@ func keyed(key string) []string { return []string{"Idempotency-Key", key} }
 
 // TestClientIdempotency: the same request with the same key is done once.
 func TestClientIdempotency(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	sessions := func() int { return len(n.done(t, "GET", "/agents/sessions?limit=100", nil).at("data").list()) }
 	messages := func(id string) int {
@@ -182,6 +183,7 @@ func TestClientOverRestarts(t *testing.T) {
 
 // TestIdempotentEverywhere: the same request twice with one key makes one thing, on all surfaces.
 func TestIdempotentEverywhere(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	same := func(t *testing.T, first, again answer) {
 		t.Helper()

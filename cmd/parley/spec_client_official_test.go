@@ -125,6 +125,7 @@ func agentOf(t *testing.T, h apiCaller, name, model string, config object1) stri
 // TestClientOfficialResponses runs the official clients for Node.js against /responses; the cases are in
 // testdata/openai/responses.mjs. The provider behind the agents streams as a real one does.
 func TestClientOfficialResponses(t *testing.T) {
+	t.Parallel()
 	h := house(t)
 	model := newModel(t, h, "llm", weatherman)
 	failing := newModel(t, h, "llm", says(400, `{"error":{"message":"no such thing","type":"invalid_request_error"}}`))

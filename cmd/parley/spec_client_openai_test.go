@@ -53,6 +53,7 @@ func embed(w http.ResponseWriter, r *http.Request) {
 
 // TestClientOpenAINode runs the official client for Node.js; its cases are in testdata/openai/gateway.mjs.
 func TestClientOpenAINode(t *testing.T) {
+	t.Parallel()
 	h := house(t)
 	models, left := officialModels(t, h)
 	runNode(t, "gateway.mjs", h, models, []string{
@@ -69,6 +70,7 @@ func TestClientOpenAINode(t *testing.T) {
 
 // TestClientOpenAIGo is the official client for Go.
 func TestClientOpenAIGo(t *testing.T) {
+	t.Parallel()
 	h := house(t)
 	models, _ := officialModels(t, h)
 	c := openai.NewClient(option.WithBaseURL(h.url("")), option.WithAPIKey(h.token), option.WithMaxRetries(0))

@@ -9,6 +9,7 @@ import (
 
 // TestClientOperators: tenants, projects, users and tokens on the command line.
 func TestClientOperators(t *testing.T) {
+	t.Parallel()
 	h := house(t)
 	run := func(t *testing.T, args ...string) string {
 		t.Helper()

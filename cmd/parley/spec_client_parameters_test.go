@@ -39,6 +39,7 @@ func named(frames ...string) http.HandlerFunc {
 // TestClientGatewayParameters: what a request asks for reaches providers of other forms in their own words, or is refused by
 // name. Every parameter and every provider: actors/inference.
 func TestClientGatewayParameters(t *testing.T) {
+	t.Parallel()
 	h := house(t)
 	messages := newForeignModel(t, h, "anthropic", named(
 		`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"usage":{"input_tokens":3,"output_tokens":1}}}`,

@@ -8,6 +8,7 @@ import (
 
 // TestClientQueue: what becomes of a message while a turn of the session runs is up to its sender.
 func TestClientQueue(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	id := n.session(t, "worker", nil)
 	busy := func(gate string) func() answer {

@@ -10,6 +10,7 @@ import (
 
 // TestClientResponses: POST /agents/responses and /responses, their requests and what they answer.
 func TestClientResponses(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	t.Run("whole_response", func(t *testing.T) {
 		response := n.respond(t, "quick", "a b c", nil).fits(200, responseShape(fields{
@@ -143,6 +144,7 @@ func TestClientResponses(t *testing.T) {
 
 // TestClientResponseRefusals: the order of checks and their words (document 3, 8.1).
 func TestClientResponseRefusals(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	n.agent(t, "asleep", object1{"modelKey": "quick"}, nil)
 	n.done(t, "PATCH", "/agents/"+n.agents["asleep"], object1{"status": "inactive"})
@@ -227,6 +229,7 @@ func (n *tenant) newAssistant(t *testing.T) string {
 
 // TestClientResponseVersions: which config runs (document 3, 7.8).
 func TestClientResponseVersions(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	texts := []string{"the first", "the second", "the third"}
 	for i, text := range texts {

@@ -112,6 +112,7 @@ func (b belongings) body(route *endpoint.Route) string {
 
 // TestClientRoutes holds every registered route against who asks.
 func TestClientRoutes(t *testing.T) {
+	t.Parallel()
 	p := house(t).p
 	n := newTenant(t, p, "ON_PREMISE")
 	n.scripted(t)

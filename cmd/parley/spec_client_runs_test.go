@@ -109,6 +109,7 @@ func callbackSigned(t *testing.T, p post, secret string) {
 
 // TestClientRuns: background runs in each of their states.
 func TestClientRuns(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	t.Run("succeeds", func(t *testing.T) {
 		run := n.run(t, "worker", script(part{Text: "done", Hold: "run-1"}), object1{"previous_response_id": nil})
@@ -192,7 +193,7 @@ func TestClientRuns(t *testing.T) {
 		})
 	}
 	t.Run("places_and_line_are_bounded", func(t *testing.T) {
-		n = onFloor(t) // a run's place is given back after its end: in a project of its own there are none of other tests
+		n = newFloor(t, n.shop, n.p) // a run's place is given back after its end: in a project of its own there are none of other tests
 		var ids []string
 		for range 5 { // two run, three wait
 			ids = append(ids, n.run(t, "worker", script(part{Text: "x", Hold: "run-5"}), nil).text("id"))
@@ -245,6 +246,7 @@ func (a answer) status4xx(status int) {
 
 // TestClientRunCallbacks: the signed posts of a run (document 1, "Run callbacks").
 func TestClientRunCallbacks(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	r := newReceiver(t)
 	to := func(path string) object1 {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 // TestClientSessionCreate: POST /agents/sessions.
 func TestClientSessionCreate(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	fresh := fields{
 		"agent": exactly(n.agents["quick"]), "title": exactly(nil), "metadata": exactly(object1{}), "runtime_status": exactly("idle"),
@@ -103,6 +103,7 @@ func TestClientSessionCreate(t *testing.T) {
 
 // TestClientSessionList: GET /agents/sessions.
 func TestClientSessionList(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	list := func(t *testing.T, query string) tree {
 		t.Helper()
@@ -113,14 +114,12 @@ func TestClientSessionList(t *testing.T) {
 	empty := list(t, "")
 	require.Equal(t, []any{}, empty.at("data").v)
 	require.Nil(t, empty.at("next_cursor").v)
-	var made, talkers []string // newest first; those of one millisecond are in the order of their ids
+	var made, talkers []string // newest first, also of one millisecond
 	var order []tree
 	for i := range 45 {
 		order = append(order, n.read(t, n.session(t, []string{"quick", "talker", "worker"}[i%3], nil)))
 	}
-	slices.SortFunc(order, func(a, b tree) int {
-		return cmp.Or(strings.Compare(b.text("created_at"), a.text("created_at")), strings.Compare(b.text("id"), a.text("id")))
-	})
+	slices.Reverse(order)
 	for _, session := range order {
 		made = append(made, session.text("id"))
 		if session.text("agent") == n.agents["talker"] {
@@ -208,6 +207,7 @@ func TestClientSessionList(t *testing.T) {
 
 // TestClientSessionAccess: a session of another project is not there, nor is that of another user to who is not trusted.
 func TestClientSessionAccess(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	_, ann := n.user(t, "user", nil)
 	_, bob := n.user(t, "user", nil)
@@ -278,6 +278,7 @@ func TestClientSessionAccess(t *testing.T) {
 
 // TestClientSessionDelete: DELETE /agents/sessions/{id}.
 func TestClientSessionDelete(t *testing.T) {
+	t.Parallel()
 	n := onFloor(t)
 	t.Run("everything_goes", func(t *testing.T) {
 		id := n.session(t, "worker", nil)

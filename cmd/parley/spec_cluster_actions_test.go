@@ -12,6 +12,7 @@ import (
 
 // TestSpecActionStream: what a client sees of a turn that waits, and of one that goes on.
 func TestSpecActionStream(t *testing.T) {
+	t.Parallel()
 	p, shop := people(t)
 	// frames reads a stream to its end; all text in a row is one frame's worth.
 	frames := func(t *testing.T, s *stream) (names []string, last map[string]frame, text string) {

@@ -18,6 +18,7 @@ type refusal struct {
 }
 
 func TestSpecCreate(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	create := func(t *testing.T, body any, record fields) tree {
 		t.Helper()
@@ -87,6 +88,7 @@ func TestSpecCreate(t *testing.T) {
 }
 
 func TestSpecCreateRefusals(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	with := func(name string, value any) map[string]any { return map[string]any{"agentId": "priced", name: value} }
 	for _, c := range []refusal{
@@ -135,6 +137,7 @@ func talked(t *testing.T, p *process, user string, turns int) (id string, messag
 }
 
 func TestSpecRead(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	id, all := talked(t, p, "read", 105)
 	newestFirst := slices.Clone(all)
@@ -243,6 +246,7 @@ func listPages(t *testing.T, p *process, id string, all, newestFirst []string) {
 }
 
 func TestSpecReadRefusals(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	id, messages := talked(t, p, "read refusals", 1)
 	_, others := talked(t, p, "read refusals", 1)

@@ -10,6 +10,7 @@ import (
 
 // TestSpecQuestion: the turn waits for a person's answers.
 func TestSpecQuestion(t *testing.T) {
+	t.Parallel()
 	p, _ := people(t)
 	questions := object1{"questions": []any{
 		object1{"question": "Which?", "header": "Kind", "options": []any{object1{"label": "Red"}, object1{"label": "Blue", "value": "b"}}},
@@ -68,6 +69,7 @@ func TestSpecQuestion(t *testing.T) {
 
 // TestSpecClientTool: the caller's side runs the tool.
 func TestSpecClientTool(t *testing.T) {
+	t.Parallel()
 	p, _ := people(t)
 	photo := func(t *testing.T) *waiting {
 		t.Helper()
@@ -113,6 +115,7 @@ func (w *waiting) idle(t *testing.T) tree {
 
 // TestSpecExpiry: an action that nobody decides in time lapses, and its turn goes on without it.
 func TestSpecExpiry(t *testing.T) {
+	t.Parallel()
 	p, shop := people(t)
 	t.Run("denied", func(t *testing.T) {
 		w := p.pause(t, part{Text: "Soon?", Calls: []wanted{use("soon", object1{"x": "late-1"})}})
@@ -143,6 +146,7 @@ hitl: {on_timeout: cancel, pending_action_policy: cancel, resolve_wait: 4s, clie
 `
 
 func TestSpecHasty(t *testing.T) {
+	t.Parallel()
 	shop := openWorkshop(t)
 	p := shared.of(t, shop.peopleConfig("spec-8", hastyConfig))
 	t.Run("lapse_cancels_the_turn", func(t *testing.T) {

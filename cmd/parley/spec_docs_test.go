@@ -72,6 +72,7 @@ func openAPI(t *testing.T, p *process, headers ...string) tree {
 }
 
 func TestSpecDocument(t *testing.T) {
+	t.Parallel()
 	document := openAPI(t, open(t))
 	t.Run("header_of_the_document", func(t *testing.T) {
 		require.Equal(t, "3.0.3", document.text("openapi"))
@@ -229,6 +230,7 @@ func schemasNameTheFields(t *testing.T, document tree) {
 }
 
 func TestSpecDocs(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	page := p.ask(t, "GET", "/docs", nil)
 	t.Run("docs_page_is_html", func(t *testing.T) {

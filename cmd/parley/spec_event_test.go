@@ -8,6 +8,7 @@ import (
 )
 
 func TestSpecEvents(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	t.Run("log_of_a_turn", func(t *testing.T) {
 		id := p.newConversation(t, "quick", "events")
@@ -67,6 +68,7 @@ func TestSpecEvents(t *testing.T) {
 }
 
 func TestSpecEventPages(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	id, _ := talked(t, p, "event pages", 252) // 1008 events
 	const last = 1008

@@ -19,6 +19,7 @@ func (p *process) exported(t *testing.T, id, query, contentType string) answer {
 }
 
 func TestSpecExport(t *testing.T) {
+	t.Parallel()
 	p := content(t)
 	const evil = `<script>alert(1)</script> [x](javascript:alert(1)) <img src=x onerror=alert(1)> ![i](http://example.com/i.png) </style>`
 	id := p.ask(t, "POST", "/conversations", `{"agentId":"open","userId":"export","title":"Über \"uns\" <b>"}`).fits(201, anyObject).text("conversation", "id")

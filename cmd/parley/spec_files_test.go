@@ -52,6 +52,7 @@ func randomBytes(size int) []byte {
 }
 
 func TestSpecFiles(t *testing.T) {
+	t.Parallel()
 	p := content(t)
 	t.Run("raw_bytes_become_a_file", func(t *testing.T) {
 		id := p.newConversation(t, "open", "files")
@@ -161,6 +162,7 @@ func TestSpecFiles(t *testing.T) {
 }
 
 func TestSpecFileContent(t *testing.T) {
+	t.Parallel()
 	p := content(t)
 	id := p.newConversation(t, "open", "file content")
 	data := randomBytes(600_001) // pieces of 256 KiB: two whole ones and a part
@@ -249,6 +251,7 @@ func TestSpecFileContent(t *testing.T) {
 }
 
 func TestSpecFileRefusals(t *testing.T) {
+	t.Parallel()
 	p := content(t)
 	id, narrow, closed := p.newConversation(t, "open", "file refusals"), p.newConversation(t, "narrow", "file refusals"), p.newConversation(t, "closed", "file refusals")
 	file := func(name, content string) map[string]any {
@@ -346,6 +349,7 @@ func TestSpecFileRefusals(t *testing.T) {
 }
 
 func TestSpecMessageFiles(t *testing.T) {
+	t.Parallel()
 	p := content(t)
 	inline := func(name, content, kind string) map[string]string {
 		return map[string]string{"name": name, "content": base64.StdEncoding.EncodeToString([]byte(content)), "mimeType": kind}
@@ -438,6 +442,7 @@ func TestSpecMessageFiles(t *testing.T) {
 }
 
 func TestSpecFileOwnership(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, strings.Replace(tokenConfig, "spec-2", "content-2", 1)+"    capabilities: {attachments: {enabled: true}}\n"+
 		"  - id: asking\n    model: {provider: scripted, script: {text: x}}\n    capabilities: {attachments: {enabled: true}}\n")
 	ada, bob := bearer("ada-token"), bearer("bob-token")

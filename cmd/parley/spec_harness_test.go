@@ -17,16 +17,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests of TestSpec* hold a real process against document 2, section A, as a new user with a command-line client
+// The tests of TestSpec* hold a whole node against document 2, section A, as a new user with a command-line client
 // would. httpedge/SPEC.md says which of them covers which sentence.
 
-// shared is the processes that many tests use at once, each with users and conversations of its own. TestMain ends them.
-var shared = &sharedProcesses{running: map[string]*process{}} // outlives the test that needs it first
+// shared is the nodes that many tests use at once, each with users and conversations of its own. TestMain ends them.
+var shared = &sharedNodes{running: map[string]*sharedNode{}} // outlives the test that needs it first
 
-type sharedProcesses struct {
+type sharedNodes struct {
 	mu      sync.Mutex
 	dir     string
-	running map[string]*process
+	running map[string]*sharedNode
+}
+
+// sharedNode is started by whoever needs it first; the others wait for it.
+type sharedNode struct {
+	once sync.Once
+	*process
+	node *inProcess // nil = it did not start
 }
 
 func TestMain(m *testing.M) {
@@ -37,16 +44,21 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// of returns the process with a configuration, started by whoever needs it first.
-func (s *sharedProcesses) of(t *testing.T, config string) *process {
+// of returns the node with a configuration, in this process.
+func (s *sharedNodes) of(t *testing.T, config string) *process {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: builds the binary and runs processes")
-	}
+	n := s.entry(t, config)
+	n.once.Do(func() { n.node = n.startWithin() })
+	require.NotNil(t, n.node, "a test before this one could not start the node")
+	return n.process
+}
+
+func (s *sharedNodes) entry(t *testing.T, config string) *sharedNode {
+	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.running[config]; p != nil {
-		return p
+	if n := s.running[config]; n != nil {
+		return n
 	}
 	if s.dir == "" {
 		var err error
@@ -55,22 +67,26 @@ func (s *sharedProcesses) of(t *testing.T, config string) *process {
 	}
 	home := filepath.Join(s.dir, fmt.Sprintf("node-%d", len(s.running)))
 	require.NoError(t, os.MkdirAll(home, 0o700))
-	p := &process{
-		t: t, dir: filepath.Join(home, "data"), listen: freeAddress(t), ops: freeAddress(t),
-		config: filepath.Join(home, "parley.yaml"),
-	}
-	require.NoError(t, os.WriteFile(p.config, []byte(config), 0o600))
-	p.start()
-	s.running[config] = p
-	return p
+	n := &sharedNode{process: &process{t: t, dir: filepath.Join(home, "data"), config: filepath.Join(home, "parley.yaml")}}
+	require.NoError(t, os.WriteFile(n.config, []byte(config), 0o600))
+	s.running[config] = n
+	return n
 }
 
-func (s *sharedProcesses) end(failed bool) {
-	for _, p := range s.running {
-		p.kill()
+// end stops all of them at the same time.
+func (s *sharedNodes) end(failed bool) {
+	for _, n := range s.running {
+		if n.node != nil {
+			n.node.stop()
+		}
+	}
+	for _, n := range s.running {
+		if n.node != nil {
+			<-n.node.ended //nolint:errcheck // what it says is in its log
+		}
 		if failed {
-			where, _, _ := strings.Cut(keptLog(filepath.Base(filepath.Dir(p.config)), p.log.String()), "\n") // which of them failed, nobody knows
-			fmt.Fprintf(os.Stderr, "log of %s: %s\n", p.config, where)
+			where, _, _ := strings.Cut(keptLog(filepath.Base(filepath.Dir(n.config)), n.log.String()), "\n") // which of them failed, nobody knows
+			fmt.Fprintf(os.Stderr, "log of %s: %s\n", n.config, where)
 		}
 	}
 	_ = os.RemoveAll(s.dir) // of a temporary directory

@@ -90,6 +90,7 @@ func (w *workshop) application() {
 }
 
 func TestSpecHooks(t *testing.T) {
+	t.Parallel()
 	w := openWorkshop(t)
 	w.application()
 	p := shared.of(t, w.peopleConfig("spec-11", w.fill(hookConfig))+pricedAgent)
@@ -177,6 +178,7 @@ func TestSpecHooks(t *testing.T) {
 
 // TestSpecHooksThatMayFail: on_error allow.
 func TestSpecHooksThatMayFail(t *testing.T) {
+	t.Parallel()
 	w := openWorkshop(t)
 	p := shared.of(t, w.peopleConfig("spec-12", lenientConfig)+pricedAgent)
 	id := p.ask(t, "POST", "/conversations", object1{"agentId": "priced", "budget": object1{"maxCostUsd": 0.5}}).fits(201, anyObject).text("conversation", "id")

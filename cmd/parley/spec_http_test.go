@@ -39,6 +39,7 @@ func routesWithID() []struct{ method, suffix, body string } {
 }
 
 func TestSpecRoutes(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	id := p.newConversation(t, "quick", "routes")
 	t.Run("unknown_conversation_is_404_on_every_route", func(t *testing.T) {
@@ -118,6 +119,7 @@ func TestSpecRoutes(t *testing.T) {
 }
 
 func TestSpecHeaders(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	id := p.newConversation(t, "quick", "headers")
 	t.Run("request_id_comes_back", func(t *testing.T) {
@@ -158,6 +160,7 @@ func TestSpecHeaders(t *testing.T) {
 }
 
 func TestSpecBadBodies(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	id := p.newConversation(t, "quick", "bad bodies")
 	before := p.ask(t, "GET", "/conversations/"+id, nil).fits(200, anyObject)
@@ -218,6 +221,7 @@ func send(t *testing.T, p *process, text string) (status int, body tree) {
 }
 
 func TestSpecRawRequests(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	const body = `{"agentId":"quick"}`
 	for _, c := range []struct {

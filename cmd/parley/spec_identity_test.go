@@ -37,6 +37,7 @@ agents:
 func bearer(token string) []string { return []string{"Authorization", "Bearer " + token} }
 
 func TestSpecTokens(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, tokenConfig)
 	const path = "/conversations/conv_AAAAAAAAAAAAAAAAAAAAA"
 	for _, c := range []struct{ name, header, said string }{
@@ -105,6 +106,7 @@ func TestSpecTokens(t *testing.T) {
 }
 
 func TestSpecOwnership(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, tokenConfig)
 	ada, bob := bearer("ada-token"), bearer("bob-token")
 	made := p.ask(t, "POST", "/conversations", `{"agentId":"quick","userId":"bob","title":"ada's"}`, ada...).
@@ -195,6 +197,7 @@ agents:
 `
 
 func TestSpecAnonymous(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, doorConfig)
 	ada := []string{"X-Api-Key", "Key ada-token"}
 	owned := p.newConversation(t, "quick", "", ada...)
@@ -264,6 +267,7 @@ func signed(t *testing.T, header, claims map[string]any, secret string) string {
 }
 
 func TestSpecSignedTokens(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, jwtConfig)
 	const secret = "0123456789abcdef0123456789abcdef"
 	hs256 := map[string]any{"alg": "HS256", "typ": "JWT"}

@@ -10,6 +10,7 @@ import (
 )
 
 func TestSpecList(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	const user = "list"
 	var all []string // oldest first
@@ -114,6 +115,7 @@ func (p *process) tick(t *testing.T) {
 }
 
 func TestSpecListRules(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	t.Run("without_anybody_is_401", func(t *testing.T) {
 		p.newConversation(t, "quick", "")

@@ -8,6 +8,7 @@ import (
 )
 
 func TestSpecSend(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	t.Run("completed_turn", func(t *testing.T) {
 		id := p.newConversation(t, "quick", "send")
@@ -103,6 +104,7 @@ func TestSpecSend(t *testing.T) {
 }
 
 func TestSpecBudget(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	id := p.ask(t, "POST", "/conversations", `{"agentId":"priced","userId":"budget","budget":{"maxCostUsd":0.004,"onReach":"stop"}}`).
 		fits(201, anyObject).text("conversation", "id")
@@ -145,6 +147,7 @@ func TestSpecBudget(t *testing.T) {
 }
 
 func TestSpecSendRefusals(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	id := p.newConversation(t, "quick", "send refusals")
 	send := func(t *testing.T, id string, body any) answer {
@@ -208,6 +211,7 @@ func TestSpecSendRefusals(t *testing.T) {
 }
 
 func TestSpecCancel(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	t.Run("nothing_to_cancel", func(t *testing.T) {
 		id := p.newConversation(t, "quick", "cancel")

@@ -61,6 +61,7 @@ func reachedTurn(over fields) shape {
 }
 
 func TestSpecMoney(t *testing.T) {
+	t.Parallel()
 	shop := openWorkshop(t)
 	p := shared.of(t, shop.fill(moneyConfig))
 	send := func(t *testing.T, id string) answer {

@@ -22,6 +22,7 @@ agents:
 
 // TestSpecNamesakes: both surfaces share conversations, not users: who is called like a user of the Client API is not him.
 func TestSpecNamesakes(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, namesakeConfig)
 	owner := apiCaller{p, houseToken}
 	session := owner.done(t, "POST", "/agents/sessions", object1{"agent": "quick"}).text("id")

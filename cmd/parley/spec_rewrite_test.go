@@ -29,6 +29,7 @@ func rewritten(over fields) shape {
 }
 
 func TestSpecRegenerate(t *testing.T) {
+	t.Parallel()
 	p := content(t)
 	t.Run("new_answer_takes_the_place_of_the_old", func(t *testing.T) {
 		id := p.newConversation(t, "open", "regenerate")
@@ -315,6 +316,7 @@ func (p *process) partial(t *testing.T, id string) {
 }
 
 func TestSpecEdit(t *testing.T) {
+	t.Parallel()
 	p := content(t)
 	t.Run("edit_removes_what_came_after", func(t *testing.T) {
 		id := p.newConversation(t, "open", "edit")
@@ -429,6 +431,7 @@ func feedbackRecord(over fields) shape {
 }
 
 func TestSpecFeedback(t *testing.T) {
+	t.Parallel()
 	p := content(t)
 	rate := func(t *testing.T, id, message, body string, record fields) tree {
 		t.Helper()
@@ -605,6 +608,7 @@ func signedWith(h heard, secret string) bool {
 }
 
 func TestSpecTitles(t *testing.T) {
+	t.Parallel()
 	p := content(t)
 	t.Run("title_is_made_from_the_first_exchange", func(t *testing.T) {
 		id := p.newConversation(t, "titled", "titles")

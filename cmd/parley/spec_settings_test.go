@@ -49,6 +49,7 @@ func small(t *testing.T) *process {
 }
 
 func TestSpecSettings(t *testing.T) {
+	t.Parallel()
 	p := small(t)
 	t.Run("base_path_without_its_slash", func(t *testing.T) {
 		p.ask(t, "GET", "/agents", nil).fits(200, anyObject)
@@ -119,6 +120,7 @@ func TestSpecSettings(t *testing.T) {
 }
 
 func TestSpecCORS(t *testing.T) {
+	t.Parallel()
 	p := small(t)
 	id := p.newConversation(t, "quick", "")
 	paths := []string{"/agents", "/nothing", "/conversations/x", "/conversations"}
@@ -189,6 +191,7 @@ agents:
 `
 
 func TestSpecLimitsPerCaller(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, limitConfig)
 	t.Run("requests_over_the_rate_are_429", func(t *testing.T) {
 		for range 4 {
@@ -210,6 +213,7 @@ func TestSpecLimitsPerCaller(t *testing.T) {
 
 // TestClientsBehindAProxy: each is an address of its own, for whoever is a trusted proxy only.
 func TestClientsBehindAProxy(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, testAgents+"limits: {streams_per_caller: 1}\nhttp: {trusted_proxies: [127.0.0.0/8], forwarded_header: Forwarded}\n")
 	id := p.newConversation(t, "quick", "ada")
 	path := "/conversations/" + id + "/events/stream?userId=ada"

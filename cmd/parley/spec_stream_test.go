@@ -76,6 +76,7 @@ func (p *process) sayStreamed(t *testing.T, id string) streamed {
 }
 
 func TestSpecMessageStream(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	stored := func(t *testing.T, id string) []tree {
 		t.Helper()
@@ -207,6 +208,7 @@ func dechunk(t *testing.T, reader *bufio.Reader) []byte {
 }
 
 func TestSpecEventStream(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	id, _ := talked(t, p, "event stream", 2) // 8 events
 	path := "/conversations/" + id + "/events/stream"
@@ -302,6 +304,7 @@ func liveFields(event string, data fields) shape {
 }
 
 func TestSpecLiveStream(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	id := p.newConversation(t, "slow", "live")
 	path := "/conversations/" + id + "/events/stream"
@@ -413,6 +416,7 @@ func (s *stream) turn(t *testing.T, run, question string) turnSeen {
 }
 
 func TestSpecStreamTypesAreEscaped(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	id := p.newConversation(t, "quick", "stream types")
 	p.say(t, id, "line\nbreak\r\nid: 99\n\nevent: fake\ndata: {}\n\n")

@@ -63,6 +63,7 @@ func (p *process) comment(t *testing.T, id, text string) answer {
 }
 
 func TestSpecTasks(t *testing.T) {
+	t.Parallel()
 	p := content(t)
 	t.Run("task_runs_to_its_end", func(t *testing.T) {
 		made := p.newTask(t, "open", "say done", map[string]any{"userId": "tasks", "metadata": map[string]any{"k": 1, "parley.x": 1}})
@@ -229,6 +230,7 @@ func TestSpecTasks(t *testing.T) {
 }
 
 func TestSpecTaskRefusals(t *testing.T) {
+	t.Parallel()
 	p := content(t)
 	for _, c := range []refusal{
 		{"no_agent", `{"input":"x"}`, 400, "VALIDATION_ERROR"},
@@ -268,6 +270,7 @@ func TestSpecTaskRefusals(t *testing.T) {
 }
 
 func TestSpecTaskOwnership(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, tokenConfig)
 	ada, bob := bearer("ada-token"), bearer("bob-token")
 	made := p.newTask(t, "quick", "x", map[string]any{"userId": "bob"}, ada...)

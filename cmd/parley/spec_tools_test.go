@@ -70,6 +70,7 @@ func answerMetadata(over fields) shape {
 }
 
 func TestSpecTools(t *testing.T) {
+	t.Parallel()
 	p, w := people(t)
 	turn := func(t *testing.T, parts ...part) tree {
 		t.Helper()
@@ -174,6 +175,7 @@ func TestSpecTools(t *testing.T) {
 
 // TestSpecToolFailures: a failing tool's error goes to the model, and the turn goes on.
 func TestSpecToolFailures(t *testing.T) {
+	t.Parallel()
 	p, w := people(t)
 	for _, c := range []struct {
 		name  string
@@ -226,6 +228,7 @@ func TestSpecToolFailures(t *testing.T) {
 
 // TestSpecToolStream: stream.tool_call and stream.tool_result stand where they happen between the text.
 func TestSpecToolStream(t *testing.T) {
+	t.Parallel()
 	p, _ := people(t)
 	id := p.newConversation(t, "worker", "tool stream")
 	s := p.follow(t, "POST", "/conversations/"+id+"/messages", map[string]any{"stream": true, "message": script(
@@ -281,6 +284,7 @@ func TestSpecToolStream(t *testing.T) {
 
 // TestSpecToolsStopped: a turn whose tools run is cancelled and deleted like any other.
 func TestSpecToolsStopped(t *testing.T) {
+	t.Parallel()
 	p, w := people(t)
 	// alone begins a turn whose tool waits for another that never comes.
 	alone := func(t *testing.T, mark string) (string, func() answer) {

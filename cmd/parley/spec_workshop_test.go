@@ -27,7 +27,8 @@ import (
 // tools over HTTP, an MCP server, and an application that answers hooks. One serves all tests.
 type workshop struct {
 	server *httptest.Server
-	dir    string // of the OpenAPI document
+	dir    string     // of the OpenAPI document
+	turn   sync.Mutex // held by the test that uses it: what it was asked is that test's alone
 
 	mu struct {
 		sync.Mutex
@@ -75,12 +76,10 @@ func serveAt(listener net.Listener, handler http.Handler) *httptest.Server {
 
 func openWorkshop(t *testing.T) *workshop {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: runs processes")
-	}
 	w, err := atWork()
 	require.NoError(t, err)
-	t.Cleanup(w.forget)
+	w.turn.Lock()
+	t.Cleanup(func() { w.forget(); w.turn.Unlock() })
 	return w
 }
 

@@ -35,14 +35,15 @@ func TestStories(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, scripts)
 	for _, script := range scripts {
-		// One after another: each runs three nodes, and what it waits for has its time.
 		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
 			text, err := os.ReadFile(script)
 			require.NoError(t, err)
-			if strings.Contains(string(text), "\ncluster 3 partitions") {
+			if strings.Contains(string(text), "\ncluster 3 partitions") { // networks are made one at a time
 				if err := nodes.Permitted(t.Context()); err != nil {
 					t.Skip(err)
 				}
+			} else {
+				t.Parallel() // each runs three nodes, and mostly waits
 			}
 			testscript.Run(t, testscript.Params{Files: []string{script}, Cmds: storyCommands(), Setup: func(env *testscript.Env) error {
 				env.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+env.Getenv("PATH"))

@@ -44,6 +44,7 @@ func distinct(all []told) map[string]int {
 
 // TestWebhooksAgain: all that failed within a span of time is sent again, once, whoever asks for it and how often.
 func TestWebhooksAgain(t *testing.T) {
+	t.Parallel()
 	p := shared.of(t, accountsConfig)
 	owner, _, _ := company(t, p)
 	const many = 6

@@ -753,6 +753,7 @@ type Replica struct {
 	Voters        []uint64 `protobuf:"varint,7,rep,packed,name=voters,proto3" json:"voters,omitempty"`
 	Learners      []uint64 `protobuf:"varint,8,rep,packed,name=learners,proto3" json:"learners,omitempty"`
 	Lags          []*Lag   `protobuf:"bytes,9,rep,name=lags,proto3" json:"lags,omitempty"`
+	Turns         uint32   `protobuf:"varint,10,opt,name=turns,proto3" json:"turns,omitempty"` // that run; an earlier release tells none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -848,6 +849,13 @@ func (x *Replica) GetLags() []*Lag {
 		return x.Lags
 	}
 	return nil
+}
+
+func (x *Replica) GetTurns() uint32 {
+	if x != nil {
+		return x.Turns
+	}
+	return 0
 }
 
 // Lag is how far a member of a leader's shard is behind it.
@@ -3094,10 +3102,12 @@ func (x *ChangeMembers) GetExpectLearners() []uint64 {
 }
 
 // TransferLeader hands the leadership of a shard over, at the node that leads it: held commands first, then the log.
+// At rest: refused when turns of the shard still run after the time that they get.
 type TransferLeader struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
 	To            uint64                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	AtRest        bool                   `protobuf:"varint,3,opt,name=at_rest,json=atRest,proto3" json:"at_rest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3144,6 +3154,13 @@ func (x *TransferLeader) GetTo() uint64 {
 		return x.To
 	}
 	return 0
+}
+
+func (x *TransferLeader) GetAtRest() bool {
+	if x != nil {
+		return x.AtRest
+	}
+	return false
 }
 
 // DropReplica deletes a replica that is no member of its shard any more, at the node that holds it.
@@ -3830,7 +3847,7 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\tdisk_free\x18\x06 \x01(\x04R\bdiskFree\x12\x18\n" +
 	"\aleaving\x18\a \x01(\bR\aleaving\x12\x1c\n" +
 	"\tunreached\x18\b \x03(\x04R\tunreached\x12\x14\n" +
-	"\x05level\x18\t \x01(\rR\x05level\"\xfb\x01\n" +
+	"\x05level\x18\t \x01(\rR\x05level\"\x91\x02\n" +
 	"\aReplica\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x18\n" +
 	"\aleading\x18\x02 \x01(\bR\aleading\x12\x14\n" +
@@ -3840,7 +3857,9 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\vinitialised\x18\x06 \x01(\bR\vinitialised\x12\x16\n" +
 	"\x06voters\x18\a \x03(\x04R\x06voters\x12\x1a\n" +
 	"\blearners\x18\b \x03(\x04R\blearners\x12$\n" +
-	"\x04lags\x18\t \x03(\v2\x10.parley.node.LagR\x04lags\"K\n" +
+	"\x04lags\x18\t \x03(\v2\x10.parley.node.LagR\x04lags\x12\x14\n" +
+	"\x05turns\x18\n" +
+	" \x01(\rR\x05turns\"K\n" +
 	"\x03Lag\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\x04R\x04node\x12\x18\n" +
 	"\aentries\x18\x02 \x01(\x04R\aentries\x12\x16\n" +
@@ -4016,10 +4035,11 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\vADD_LEARNER\x10\x01\x12\v\n" +
 	"\aPROMOTE\x10\x02\x12\n" +
 	"\n" +
-	"\x06REMOVE\x10\x03\"6\n" +
+	"\x06REMOVE\x10\x03\"O\n" +
 	"\x0eTransferLeader\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x0e\n" +
-	"\x02to\x18\x02 \x01(\x04R\x02to\"8\n" +
+	"\x02to\x18\x02 \x01(\x04R\x02to\x12\x17\n" +
+	"\aat_rest\x18\x03 \x01(\bR\x06atRest\"8\n" +
 	"\vDropReplica\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x13\n" +
 	"\x05as_of\x18\x02 \x01(\x04R\x04asOf\"8\n" +

@@ -153,6 +153,15 @@ func (d *Webhooks) shown(record *directorypb.Webhook) (*Endpoint, error) {
 	return &Endpoint{Webhook: record, URL: string(text)}, nil
 }
 
+// Tenant is whose an endpoint is; empty = this node knows no such endpoint.
+func (d *Webhooks) Tenant(ctx context.Context, id string) string {
+	record, err := d.endpoints.Get(ctx, id)
+	if err != nil {
+		return ""
+	}
+	return record.GetTenantId()
+}
+
 // Open returns an endpoint as it is now with its secret, for who makes attempts; nil = there is none.
 func (d *Webhooks) Open(ctx context.Context, id string) (*Endpoint, error) {
 	record, err := d.endpoints.Get(ctx, id)

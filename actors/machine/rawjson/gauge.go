@@ -15,6 +15,7 @@ type Gauge struct {
 	Events bool
 
 	depth, values  int
+	before         int // values of the texts that have ended
 	quoted, escape bool
 	line           int  // bytes of it
 	last           byte // of them
@@ -62,9 +63,16 @@ func (g *Gauge) look(c byte) {
 func (g *Gauge) endLine(c byte) {
 	g.quoted, g.escape = false, false
 	if empty := g.line == 0 || g.line == 1 && g.last == '\r'; g.Events && empty && c == '\n' {
+		g.before += g.values
 		g.depth, g.values = 0, 0
 	}
 }
+
+// Values is how many values were seen so far, over all the texts of an event stream.
+func (g *Gauge) Values() int { return g.before + g.values }
+
+// Text is how many of them are in the text that has not ended yet.
+func (g *Gauge) Text() int { return g.values }
 
 // Modest says whether a text nests no deeper, and has no more values, than it may.
 func Modest(raw []byte, depth, values int) bool {

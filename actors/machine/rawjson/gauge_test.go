@@ -53,6 +53,14 @@ func TestGauge(t *testing.T) {
 	}
 }
 
+func TestGaugeValues(t *testing.T) {
+	g := rawjson.Gauge{MaxDepth: 9, MaxValues: 9, Events: true}
+	for seen, text := range []string{"", "data: [1", ",2]\n", "\n", "data: {}", "\n\n", "data: [[]]\n\n"} {
+		require.NoError(t, g.Take([]byte(text)))
+		require.Equal(t, []int{0, 1, 2, 2, 3, 3, 5}[seen], g.Values(), "%q", text)
+	}
+}
+
 // TestGaugeCounts: of JSON, the gauge is never below what there is.
 func TestGaugeCounts(t *testing.T) {
 	var measure func(value any) (depth, values int)

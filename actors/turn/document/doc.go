@@ -8,9 +8,12 @@
 // Formats that need parsing are parsed in a separate process (Work), with limits on memory and processor time that the
 // kernel enforces: a PDF is a program, a packed part of 33 KB can be 32 MiB of XML, and no available parser bounds its
 // memory on all input. The readers have their own bounds as well, so that a hostile file is normally refused rather
-// than the process killed. The process is this binary itself, so there is nothing to install. A node runs up to
-// maxWorkers of them; further documents wait before any of their content is in memory. Without such a process,
-// everything but plain text is ErrUnsupported.
+// than the process killed: a document has a budget of work by its size (budget), charged for whatever is read, unpacked
+// or searched, so that what refers to one part often, or to itself, ends where it costs more than its size accounts for.
+// What a library does without reading is ended by the kernel, after processor time by the size, too. Text that was found
+// until the budget was spent is given as the beginning of the document. The process is this binary itself, so there is
+// nothing to install. A node runs up to maxWorkers of them; further documents wait before any of their content is in
+// memory. Without such a process, everything but plain text is ErrUnsupported.
 //
 // ledongthuc/pdf is the only maintained PDF text reader in Go with a permissive licence; golang.org/x/net/html reads
 // HTML as browsers do.

@@ -18,28 +18,31 @@ const (
 	// MaxInput bounds a document that must be in memory as a whole to be read (PDF, office formats) and how much is
 	// read of the others, in bytes.
 	MaxInput = 32 << 20
-	// timeout bounds the reading of one document, and separately the wait for a worker.
-	timeout = 20 * time.Second
+	// timeout bounds the reading of one document. What a document may cost is bounded by work and processor time: whoever
+	// takes this long had no processor, or its bytes did not come.
+	timeout = time.Minute
+	// patience bounds the wait for a worker.
+	patience = 5 * time.Minute
 )
 
 // ErrUnsupported is returned for a type of file whose text cannot be extracted.
 var ErrUnsupported = errors.New("document: no text can be taken from this type of file")
 
-// ErrUnreadable is returned for a file that is broken, protected, too large, or takes too long.
+// ErrUnreadable is returned for a file that is broken, protected, too large, or takes too much work.
 var ErrUnreadable = errors.New("document: the file cannot be read")
 
-// ErrBusy is returned when all workers were busy for too long: a retry may succeed.
+// ErrBusy is returned when all workers, or this machine, were busy for too long: a retry may succeed.
 var ErrBusy = errors.New("document: too many documents are being read")
 
 // Reader extracts text from documents. Create one with NewReader. Safe for concurrent use.
 type Reader struct {
 	worker []string
-	slots  chan struct{} // one for each worker that may run
+	queue  *queue // for the workers
 }
 
 // NewReader returns a Reader that parses documents with a command that calls Work. nil = only plain text is supported.
 func NewReader(worker []string) *Reader {
-	return &Reader{worker: worker, slots: make(chan struct{}, maxWorkers)}
+	return &Reader{worker: worker, queue: newQueue(maxWorkers)}
 }
 
 //nolint:gochecknoglobals // the workers of one process share its memory
@@ -56,24 +59,25 @@ func ownWorker() []string {
 	return nil
 }
 
-// Text takes the text out of a document: at most limit bytes of UTF-8, with a note at the end if there was more.
-func Text(ctx context.Context, mimeType string, in io.Reader, limit int) (string, error) {
-	return shared.Text(ctx, mimeType, in, limit)
+// Text takes the text out of a tenant's document: at most limit bytes of UTF-8, with a note at the end if there was more.
+func Text(ctx context.Context, tenant, mimeType string, in io.Reader, limit int) (string, error) {
+	return shared.Text(ctx, tenant, mimeType, in, limit)
 }
 
 // Supported reports whether Text supports the type.
 func Supported(mimeType string) bool { return shared.read(baseType(mimeType)) != nil }
 
-// Text takes the text out of a document: at most limit bytes of UTF-8, with a note at the end if there was more. The
-// error is ErrUnsupported, ErrUnreadable, ErrBusy, that of reading in, or the context's.
-func (r *Reader) Text(ctx context.Context, mimeType string, in io.Reader, limit int) (string, error) {
+// Text takes the text out of a tenant's document: at most limit bytes of UTF-8, with a note at the end if there was more. It
+// waits while the tenant has no worker; nothing of the document is in memory before. The error is ErrUnsupported,
+// ErrUnreadable, ErrBusy, that of reading in, or the context's.
+func (r *Reader) Text(ctx context.Context, tenant, mimeType string, in io.Reader, limit int) (string, error) {
 	kind := baseType(mimeType)
 	read := r.read(kind)
 	if read == nil {
 		return "", ErrUnsupported
 	}
 	if _, parsed := formats[kind]; parsed {
-		leave, err := r.enter(ctx)
+		leave, err := r.queue.enter(ctx, tenant, patience)
 		if err != nil {
 			return "", err
 		}
@@ -89,23 +93,9 @@ func (r *Reader) Text(ctx context.Context, mimeType string, in io.Reader, limit 
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case timed.Err() != nil:
-		return "", fmt.Errorf("%w: it takes longer than %s", ErrUnreadable, timeout)
+		return "", fmt.Errorf("%w: it takes longer than %s", ErrBusy, timeout)
 	}
 	return "", err
-}
-
-// enter waits for a worker slot; before that, nothing of the document is in memory. leave frees it.
-func (r *Reader) enter(ctx context.Context) (leave func(), err error) {
-	patience := time.NewTimer(timeout)
-	defer patience.Stop()
-	select {
-	case r.slots <- struct{}{}:
-		return func() { <-r.slots }, nil
-	case <-patience.C:
-		return nil, ErrBusy
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }
 
 // reading extracts the text of one kind of document. It returns errFull when the text is long enough.
@@ -128,7 +118,7 @@ func (r *Reader) read(kind string) reading {
 
 // format is a kind of document that a worker parses.
 type format struct {
-	read   func(raw []byte, out *sink) error
+	read   func(raw []byte, out *sink, work *budget) error
 	memory uint64 // bytes that its worker may use, in addition to those it starts with
 	begins bool   // the beginning of a document is a document, too: only that is read of a long one
 }

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -40,7 +42,7 @@ func newReader() *document.Reader {
 
 func text(t *testing.T, kind string, content []byte, limit int) (string, error) {
 	t.Helper()
-	return newReader().Text(t.Context(), kind, bytes.NewReader(content), limit)
+	return newReader().Text(t.Context(), "tenant", kind, bytes.NewReader(content), limit)
 }
 
 func TestPlain(t *testing.T) {
@@ -74,7 +76,7 @@ func TestUnsupported(t *testing.T) {
 	}
 	// This binary is not its own worker, and what must be parsed is parsed by one or not at all.
 	for _, kind := range []string{"application/pdf", "text/html", wordType, sheetType, slideType} {
-		_, err := document.Text(t.Context(), kind, strings.NewReader(""), 10)
+		_, err := document.Text(t.Context(), "tenant", kind, strings.NewReader(""), 10)
 		require.ErrorIs(t, err, document.ErrUnsupported, kind)
 		require.False(t, document.Supported(kind))
 	}
@@ -103,15 +105,15 @@ func TestLimit(t *testing.T) {
 func TestReadsNoMoreThanNeeded(t *testing.T) {
 	t.Parallel()
 	endless := &counter{}
-	_, err := document.Text(t.Context(), "text/plain", endless, 1000)
+	_, err := document.Text(t.Context(), "tenant", "text/plain", endless, 1000)
 	require.NoError(t, err)
 	require.Less(t, endless.read, 100_000)
 	endless = &counter{}
-	_, err = newReader().Text(t.Context(), wordType, endless, 1000)
+	_, err = newReader().Text(t.Context(), "tenant", wordType, endless, 1000)
 	require.ErrorIs(t, err, document.ErrUnreadable)
 	require.Less(t, endless.read, 2*document.MaxInput)
 	endless = &counter{}
-	_, err = newReader().Text(t.Context(), "text/html", endless, 1000)
+	_, err = newReader().Text(t.Context(), "tenant", "text/html", endless, 1000)
 	require.NoError(t, err)
 	require.Less(t, endless.read, 2*document.MaxInput)
 }
@@ -130,12 +132,12 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk on fire")
 	for _, kind := range []string{"text/plain", wordType} {
-		_, err := newReader().Text(t.Context(), kind, iotest.ErrReader(broken), 10)
+		_, err := newReader().Text(t.Context(), "tenant", kind, iotest.ErrReader(broken), 10)
 		require.ErrorIs(t, err, broken)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(broken)
-	_, err := document.Text(ctx, "text/plain", strings.NewReader("x"), 10)
+	_, err := document.Text(ctx, "tenant", "text/plain", strings.NewReader("x"), 10)
 	require.ErrorIs(t, err, broken)
 }
 
@@ -319,7 +321,7 @@ func TestEndlessPDF(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	_, err := newReader().Text(ctx, "application/pdf", strings.NewReader(content), 1000)
+	_, err := newReader().Text(ctx, "tenant", "application/pdf", strings.NewReader(content), 1000)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Less(t, time.Since(begin), 30*time.Second)
 }
@@ -330,7 +332,7 @@ func TestWorkerDies(t *testing.T) {
 	for name, worker := range map[string][]string{
 		"killed": {"/bin/sh", "-c", "kill -9 $$"}, "failed": {"/bin/sh", "-c", "echo 'out of memory\nat 0x1' >&2; exit 2"}, "absent": {"/nowhere"},
 	} {
-		_, err := document.NewReader(worker).Text(t.Context(), wordType, strings.NewReader("PK"), 1000)
+		_, err := document.NewReader(worker).Text(t.Context(), "tenant", wordType, strings.NewReader("PK"), 1000)
 		require.ErrorIs(t, err, document.ErrUnreadable, name)
 		require.NotContains(t, err.Error(), "0x1")
 		if name == "failed" {
@@ -349,10 +351,94 @@ func FuzzText(f *testing.F) {
 	f.Add("text/plain", []byte("\xFF\xFEa"), 3)
 	f.Add(wordType, []byte("PK\x05\x06"), 10)
 	f.Fuzz(func(t *testing.T, kind string, content []byte, limit int) {
-		got, err := document.Text(t.Context(), kind, bytes.NewReader(content), limit)
+		got, err := document.Text(t.Context(), "tenant", kind, bytes.NewReader(content), limit)
 		if err == nil {
 			require.True(t, utf8.ValidString(got))
 			require.LessOrEqual(t, len(got), max(limit, 0))
 		}
 	})
+}
+
+// A PDF of 233 bytes took a worker 15 s: its pages hold themselves.
+func TestSmallPDFThatHoldsItself(t *testing.T) {
+	t.Parallel()
+	content := "%PDF-1.4\n1 0 obj<</Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Count 1000000/Kids[2 0 R]>>endobj\n" +
+		"xref\n0 3\n0000000000 65535 f \n0000000009 00000 n \n0000000039 00000 n \ntrailer<</Size 3/Root 1 0 R>>\nstartxref\n94\n%%EOF"
+	_, err := text(t, "application/pdf", []byte(content), 1000)
+	require.ErrorIs(t, err, document.ErrUnreadable)
+	require.ErrorContains(t, err, "hold themselves")
+}
+
+// What was read until the work was too much is given, and said to be the beginning.
+func TestPDFIsCutAtItsWork(t *testing.T) {
+	t.Parallel()
+	pages := make([]string, 5001)
+	for index := range pages {
+		pages[index] = "w"
+	}
+	got, err := text(t, "application/pdf", paper(pages...), 1<<20)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(got, "w\n\nw"))
+	require.True(t, strings.HasSuffix(got, "[the document is longer; the rest was left out]"), got[len(got)-100:])
+}
+
+// object stream 3 of this document, by its entries, has to hold the catalog.
+func inStream(header, content string) []byte {
+	var out bytes.Buffer
+	out.WriteString("%PDF-1.5\n")
+	holder := out.Len()
+	fmt.Fprintf(&out, "3 0 obj<<%s/Length %d>>\nstream\n%s\nendstream\nendobj\n", header, len(content), content)
+	table := out.Len()
+	entries := []byte{0, 0, 0, 0, 1, 0, byte(table), 0, 2, 0, 3, 0, 1, 0, byte(holder), 0}
+	if holder == 9 && header == "" {
+		copy(entries[12:], []byte{2, 0, 3, 0}) // the stream is in itself
+	}
+	fmt.Fprintf(&out, "1 0 obj<</Type/XRef/Size 4/W[1 2 1]/Root 2 0 R/Length %d>>\nstream\n%s\nendstream\nendobj\n", len(entries), entries)
+	fmt.Fprintf(&out, "startxref\n%d\n%%%%EOF", table)
+	return out.Bytes()
+}
+
+// What the library does without reading, the kernel ends: after two seconds of processor time for a small document.
+func TestObjectStreamsInCircles(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string][]byte{
+		"in itself":         inStream("", "x"),
+		"extends itself":    inStream("/Type/ObjStm/N 1/First 4/Extends 3 0 R", "9 0 null"),
+		"of endless length": inStream("/Type/ObjStm/N 1000000000000000000/First 4", "9 0 null"),
+	} {
+		_, err := text(t, "application/pdf", content, 1000)
+		require.ErrorIs(t, err, document.ErrUnreadable, name)
+		t.Log(name, err)
+	}
+}
+
+// While the slowest documents of one tenant are read, and many of them wait, another one's is read.
+func TestAnotherTenantsDocument(t *testing.T) {
+	t.Parallel()
+	reader, slow := newReader(), inStream("/Type/ObjStm/N 1000000000000000000/First 4", "9 0 null")
+	ctx, cancel := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	var ended atomic.Int32
+	begun := make(chan struct{}, 14)
+	for range cap(begun) {
+		readers.Go(func() {
+			_, _ = reader.Text(ctx, "slow", "application/pdf", io.MultiReader(telling(begun), bytes.NewReader(slow)), 1000)
+			ended.Add(1)
+		})
+	}
+	<-begun
+	got, err := reader.Text(t.Context(), "good", "application/pdf", bytes.NewReader(paper("good")), 1000)
+	require.Zero(t, ended.Load(), "it did not wait for one of them")
+	cancel()
+	readers.Wait()
+	require.NoError(t, err)
+	require.Equal(t, "good", got)
+}
+
+// telling is the empty beginning of a document, and tells that it is read.
+type telling chan<- struct{}
+
+func (t telling) Read([]byte) (int, error) {
+	t <- struct{}{}
+	return 0, io.EOF
 }

@@ -17,7 +17,9 @@ import (
 
 // Limits of an archive.
 const (
-	maxUnpacked   = 32 << 20  // bytes of all parts that are read, together
+	maxUnpacked   = 32 << 20  // bytes of all parts that are read, together, of the largest archives
+	leastUnpacked = 4 << 20   // of the smallest
+	unpackedRatio = 100       // and for each byte that they have
 	maxDirectory  = 4 << 20   // bytes of the list of its parts
 	maxParts      = 20_000    // a workbook has some for each sheet and each drawing
 	maxStrings    = 16 << 20  // bytes of a spreadsheet's shared texts
@@ -31,22 +33,26 @@ const (
 type archive struct {
 	parts  map[string]*zip.File
 	left   int64 // bytes that may still be unpacked
-	tokens int   // that may still be read
-	texts  int   // bytes that shared texts may have
+	work   *budget
+	tokens int // that may still be read
+	texts  int // bytes that shared texts may have
 }
 
-func openArchive(raw []byte) (*archive, error) {
+func openArchive(raw []byte, work *budget) (*archive, error) {
 	if !smallDirectory(raw) {
 		return nil, fmt.Errorf("%w: it has too many parts", ErrUnreadable)
 	}
-	reader, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
+	reader, err := zip.NewReader(&source{bytes.NewReader(raw), work}, int64(len(raw)))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	if len(reader.File) > maxParts {
 		return nil, fmt.Errorf("%w: it has more than %d parts", ErrUnreadable, maxParts)
 	}
-	opened := &archive{parts: make(map[string]*zip.File, len(reader.File)), left: maxUnpacked, tokens: maxTokens, texts: maxStrings}
+	opened := &archive{
+		parts: make(map[string]*zip.File, len(reader.File)), left: min(leastUnpacked+unpackedRatio*int64(len(raw)), maxUnpacked),
+		work: work, tokens: maxTokens, texts: maxStrings,
+	}
 	for _, file := range reader.File {
 		opened.parts[strings.TrimPrefix(path.Clean("/"+file.Name), "/")] = file
 	}
@@ -82,7 +88,7 @@ func (p *part) ReadByte() (byte, error) {
 		return 0, fmt.Errorf("%w: one of its elements is longer than %d bytes", ErrUnreadable, maxToken)
 	}
 	if p.archive.left--; p.archive.left < 0 {
-		return 0, fmt.Errorf("%w: it unpacks to more than %d bytes", ErrUnreadable, maxUnpacked)
+		return 0, fmt.Errorf("%w: it unpacks to too much", errSpent)
 	}
 	return p.in.ReadByte()
 }
@@ -106,6 +112,9 @@ func (a *archive) walk(name string, visit func(xml.Token) error) error {
 	if file == nil {
 		return nil
 	}
+	if err := a.work.spend(openWork); err != nil {
+		return err
+	}
 	unpacked, err := file.Open()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
@@ -120,6 +129,8 @@ func (a *archive) walk(name string, visit func(xml.Token) error) error {
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
+		case a.work.spent():
+			return errSpent
 		case errors.Is(err, ErrUnreadable):
 			return err
 		case err != nil:
@@ -185,8 +196,8 @@ func (a *archive) runs(name string, out *sink) error {
 	})
 }
 
-func readWords(raw []byte, out *sink) error {
-	opened, err := openArchive(raw)
+func readWords(raw []byte, out *sink, work *budget) error {
+	opened, err := openArchive(raw, work)
 	if err != nil {
 		return err
 	}
@@ -201,8 +212,8 @@ func readWords(raw []byte, out *sink) error {
 	return nil
 }
 
-func readSlides(raw []byte, out *sink) error {
-	opened, err := openArchive(raw)
+func readSlides(raw []byte, out *sink, work *budget) error {
+	opened, err := openArchive(raw, work)
 	if err != nil {
 		return err
 	}
@@ -243,8 +254,8 @@ func (a *archive) numbered(folder string, stems ...string) []string {
 	return names
 }
 
-func readSheets(raw []byte, out *sink) error {
-	opened, err := openArchive(raw)
+func readSheets(raw []byte, out *sink, work *budget) error {
+	opened, err := openArchive(raw, work)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func zipped(tb testing.TB, namesAndContents ...string) []byte {
 func TestUnpackedIsBounded(t *testing.T) {
 	t.Parallel()
 	content := "<sst>" + strings.Repeat("<si><t>"+strings.Repeat("x", 100)+"</t></si>", 100) + "</sst>"
-	opened, err := openArchive(zipped(t, "a.xml", content, "xl/sharedStrings.xml", content))
+	opened, err := openArchive(zipped(t, "a.xml", content, "xl/sharedStrings.xml", content), newBudget(0))
 	require.NoError(t, err)
 
 	ignore := func(xml.Token) error { return nil }
@@ -77,7 +77,7 @@ func TestBombs(t *testing.T) {
 			packed := zipped(t, "word/document.xml", content)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			err := readWords(packed, &sink{limit: 1 << 20})
+			err := readWords(packed, &sink{limit: 1 << 20}, newBudget(len(packed)))
 			runtime.ReadMemStats(&after)
 			require.ErrorIs(t, err, ErrUnreadable)
 			if name != "too much" { // many small ones, one after another
@@ -94,7 +94,7 @@ func TestDirectoryIsBounded(t *testing.T) {
 	for number := range maxParts + 1 {
 		names = append(names, fmt.Sprint("word/", number), "")
 	}
-	_, err := openArchive(zipped(t, names...))
+	_, err := openArchive(zipped(t, names...), newBudget(0))
 	require.ErrorIs(t, err, ErrUnreadable)
 
 	var directory bytes.Buffer
@@ -131,16 +131,16 @@ func (w waiting) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Documents that are held as a whole wait for their turn before any of their bytes is in memory, whatever they are; those
-// that wait for too long are told so.
+// Documents that are held as a whole wait for their turn before any of their bytes is in memory, whatever they are and
+// whoever's; those that wait for too long are told so.
 func TestDocumentsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, begun, release := NewReader([]string{"/nowhere"}), new(atomic.Int32), make(chan struct{})
 		busy := new(atomic.Int32)
 		for kind := range formats {
-			for range maxWorkers {
+			for _, tenant := range []string{"a", "b"} {
 				go func() {
-					if _, err := reader.Text(t.Context(), kind, waiting{begun, release}, 1000); errors.Is(err, ErrBusy) {
+					if _, err := reader.Text(t.Context(), tenant, kind, waiting{begun, release}, 1000); errors.Is(err, ErrBusy) {
 						busy.Add(1)
 					}
 				}()
@@ -148,10 +148,10 @@ func TestDocumentsTakeTurns(t *testing.T) {
 		}
 		synctest.Wait()
 		require.EqualValues(t, maxWorkers, begun.Load())
-		_, err := reader.Text(t.Context(), "text/html", waiting{begun, release}, 1000)
+		_, err := reader.Text(t.Context(), "c", "text/html", waiting{begun, release}, 1000)
 		require.ErrorIs(t, err, ErrBusy)
 		synctest.Wait()
-		require.EqualValues(t, maxWorkers*(len(formats)-1), busy.Load())
+		require.EqualValues(t, 2*len(formats)-maxWorkers, busy.Load())
 		close(release)
 		synctest.Wait()
 		require.EqualValues(t, maxWorkers, begun.Load())
@@ -173,12 +173,12 @@ func FuzzOffice(f *testing.F) {
 			"word/document.xml", part, "word/footnotes1.xml", part, "ppt/slides/slide2.xml", part, "ppt/slides/slide1.xml", part,
 			"xl/sharedStrings.xml", part, "xl/worksheets/sheet1.xml", part, "xl/worksheets/sheet.xml", part)
 		for kind, one := range formats {
-			if kind == "application/pdf" { // has no bounds but those of its process
+			if kind == "application/pdf" { // the library has no bounds on memory but those of its process
 				continue
 			}
 			for _, raw := range [][]byte{packed, bytes.Clone(content)} {
 				out := &sink{limit: limit}
-				if err := one.read(raw, out); err == nil {
+				if err := one.read(raw, out, newBudget(len(raw))); err == nil {
 					require.False(t, out.over)
 				}
 				got := out.text()

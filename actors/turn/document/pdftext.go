@@ -1,7 +1,6 @@
 package document
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
@@ -16,10 +15,11 @@ const (
 
 // script reads the text of one page as it is drawn.
 type script struct {
-	page    pdf.Page
-	fonts   map[string]*pdf.Font
-	decode  pdf.TextEncoding
-	font    *pdf.Font
+	paper   *paper
+	faces   pdf.Value        // the page's fonts
+	written string           // how those are written, once one was chosen
+	fonts   map[string]*font // those that were chosen, by name
+	font    *font
 	size    float64
 	leading float64
 	scale   float64 // of the text matrix, along the line
@@ -29,32 +29,10 @@ type script struct {
 	drawn        bool
 	lastX, lastY float64 // where the last string was drawn
 	end          float64 // and where it ended
-
-	out *sink
 }
 
 // drawing is a panic value that ends the library's loop over a page, which has no other way to end.
 type drawing struct{ err error }
-
-// run reads a page.
-func (s *script) run(reader *pdf.Reader, number int) (err error) {
-	defer func() {
-		switch panicked := recover().(type) {
-		case nil:
-		case drawing:
-			err = panicked.err
-		default:
-			err = fmt.Errorf("%w: %v", ErrUnreadable, panicked)
-		}
-	}()
-	s.page = reader.Page(number)
-	contents := s.page.V.Key("Contents")
-	if contents.IsNull() {
-		return nil
-	}
-	pdf.Interpret(contents, s.operate)
-	return nil
-}
 
 // operate executes one operator with its operands (ISO 32000-1, 9.4).
 func (s *script) operate(stack *pdf.Stack, operator string) {
@@ -103,11 +81,33 @@ func (s *script) operate(stack *pdf.Stack, operator string) {
 // choose sets the font.
 func (s *script) choose(name string, size float64) {
 	if s.fonts[name] == nil {
-		font := s.page.Font(name)
-		s.fonts[name] = &font
+		s.fonts[name] = s.find(name)
 	}
 	s.font, s.size = s.fonts[name], size
-	s.decode = s.font.Encoder()
+}
+
+// find returns a font of the page, read once for all pages whose fonts are written alike.
+func (s *script) find(name string) *font {
+	if s.written == "" {
+		s.written = s.faces.String()
+		s.spend(int64(len(s.written)))
+	}
+	key := fontKey{s.written, name}
+	if s.paper.fonts[key] == nil {
+		read, err := s.paper.font(s.faces.Key(name))
+		if err != nil {
+			panic(drawing{err}) //nolint:forbidigo // draw recovers it; the library's loop has no other end
+		}
+		s.paper.fonts[key] = read
+	}
+	return s.paper.fonts[key]
+}
+
+// spend charges work.
+func (s *script) spend(work int64) {
+	if err := s.paper.work.spend(work); err != nil {
+		panic(drawing{err}) //nolint:forbidigo // draw recovers it; the library's loop has no other end
+	}
 }
 
 // move begins a line relative to the last one.
@@ -129,7 +129,7 @@ func (s *script) showAll(parts pdf.Value) {
 
 // show writes a string, preceded by a space or line break if its distance from the last one suggests that.
 func (s *script) show(raw string) {
-	if s.decode == nil || raw == "" {
+	if s.font == nil || raw == "" {
 		return
 	}
 	em := math.Abs(s.size * s.scale)
@@ -141,11 +141,14 @@ func (s *script) show(raw string) {
 		s.space()
 	}
 	s.lastX, s.lastY, s.drawn = s.x, s.lineY, true
-	text := s.decode.Decode(raw)
+	text, err := s.font.decode(raw, s.paper.work)
+	if err != nil {
+		panic(drawing{err}) //nolint:forbidigo // draw recovers it; the library's loop has no other end
+	}
 	s.write(text)
 	width := 0.0
 	for index := range len(raw) {
-		width += s.font.Width(int(raw[index]))
+		width += s.font.widths[raw[index]]
 	}
 	if width == 0 {
 		width = meanGlyph * float64(len([]rune(text)))
@@ -156,14 +159,14 @@ func (s *script) show(raw string) {
 
 // space writes a space between words, once.
 func (s *script) space() {
-	written := s.out.built.String()
+	written := s.paper.out.built.String()
 	if written != "" && !strings.HasSuffix(written, " ") && !strings.HasSuffix(written, "\n") {
 		s.write(" ")
 	}
 }
 
 func (s *script) write(text string) {
-	if err := s.out.write(text); err != nil {
-		panic(drawing{err}) //nolint:forbidigo // run recovers it; the library's loop has no other end
+	if err := s.paper.out.write(text); err != nil {
+		panic(drawing{err}) //nolint:forbidigo // draw recovers it; the library's loop has no other end
 	}
 }

@@ -56,12 +56,16 @@ func readWide(in io.Reader, order binary.ByteOrder, out *sink) error {
 const maxTag = 1 << 20
 
 // readHTML keeps the text that a browser would show, roughly in lines.
-func readHTML(raw []byte, out *sink) error {
+func readHTML(raw []byte, out *sink, work *budget) error {
 	tokens := html.NewTokenizer(bytes.NewReader(raw))
 	tokens.SetMaxBuf(maxTag)
 	hidden := 0 // depth in invisible elements
 	for {
-		switch tokens.Next() {
+		kind := tokens.Next()
+		if err := work.spend(int64(1 + len(tokens.Raw()))); err != nil {
+			return err
+		}
+		switch kind {
 		case html.ErrorToken:
 			if err := tokens.Err(); !errors.Is(err, io.EOF) {
 				return fmt.Errorf("%w: %w", ErrUnreadable, err)

@@ -12,15 +12,24 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unicode/utf8"
 )
 
 // Limits of the processes that parse documents. Their memory limit depends on the format.
 const (
 	maxWorkers = 2
-	workerCPU  = 15 // seconds
 	maxStderr  = 300
+	waitDelay  = 20 * time.Second // for the end of its output, once it was killed
+	maxStack   = 64 << 20         // bytes; what goes on for longer goes round in circles
+
+	// Seconds of processor time: the smallest document's, and the largest's. What the budget counts ends before.
+	leastCPU = 2
+	mostCPU  = 15
 )
+
+// cutStatus is the exit status of a worker that has written the text of the beginning only.
+const cutStatus = 3
 
 // ask has a worker read the document.
 func (r *Reader) ask(ctx context.Context, kind string, in io.Reader, out *sink) error {
@@ -38,8 +47,16 @@ func (r *Reader) ask(ctx context.Context, kind string, in io.Reader, out *sink) 
 	worker.Stdin = bytes.NewReader(raw)
 	text, stderr := &bounded{left: most}, &bounded{left: maxStderr}
 	worker.Stdout, worker.Stderr = text, stderr
-	worker.WaitDelay = timeout
-	if err := worker.Run(); err != nil {
+	worker.WaitDelay = waitDelay
+	err = worker.Run()
+	if worker.ProcessState != nil && worker.ProcessState.ExitCode() == cutStatus {
+		if full := out.write(text.String()); full != nil {
+			return full
+		}
+		out.over = true
+		return errFull
+	}
+	if err != nil {
 		why, _, _ := strings.Cut(stderr.String(), "\n") // the rest of a fatal error is a stack trace
 		return fmt.Errorf("%w: %w: %s", ErrUnreadable, err, strings.ToValidUTF8(why, "\uFFFD"))
 	}
@@ -83,28 +100,37 @@ func Work(args []string, in io.Reader, out, stderr io.Writer) int {
 	if err != nil {
 		return fail(1, err)
 	}
-	text := &sink{limit: limit}
-	if err = one.read(raw, text); err != nil && !errors.Is(err, errFull) {
+	if err = limitTo(syscall.RLIMIT_CPU, slow*min(leastCPU+uint64(len(raw))>>20, mostCPU)); err != nil {
+		return fail(2, fmt.Errorf("document: confine: %w", err))
+	}
+	text, status := &sink{limit: limit}, 0
+	err = one.read(raw, text, newBudget(len(raw)))
+	switch begun := strings.TrimSpace(text.built.String()) != ""; {
+	case err == nil, errors.Is(err, errFull):
+	case errors.Is(err, errSpent) && begun:
+		status = fail(cutStatus, err)
+	default:
 		return fail(1, err)
 	}
 	if _, err = io.WriteString(out, text.built.String()); err != nil {
 		return fail(1, err)
 	}
-	return 0
+	return status
 }
 
 // confine sets limits that the kernel enforces. If the machine runs short of memory or processor time, the worker
 // suffers before the node that started it.
 func confine(memory uint64) error {
 	debug.SetMemoryLimit(int64(memory / 2)) //nolint:gosec // a constant of formats
+	debug.SetMaxStack(maxStack)
 	data, err := dataSize()
 	if err != nil {
 		return err
 	}
 	for resource, limit := range map[int]uint64{
-		syscall.RLIMIT_DATA: data + memory*shadow, syscall.RLIMIT_CPU: workerCPU, syscall.RLIMIT_CORE: 0,
+		syscall.RLIMIT_DATA: data + memory*shadow, syscall.RLIMIT_CPU: mostCPU * slow, syscall.RLIMIT_CORE: 0,
 	} {
-		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+		if err := limitTo(resource, limit); err != nil {
 			return err
 		}
 	}
@@ -112,6 +138,10 @@ func confine(memory uint64) error {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(first), 0) // the limits above hold without it
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, nice)         // as above
 	return nil
+}
+
+func limitTo(resource int, limit uint64) error {
+	return syscall.Setrlimit(resource, &syscall.Rlimit{Cur: limit, Max: limit})
 }
 
 // dataSize returns how much memory of the kind that RLIMIT_DATA counts the process already has.

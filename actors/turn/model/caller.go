@@ -79,12 +79,18 @@ func (c *caller) run(ctx context.Context, this *call, stream Stream, try attempt
 	}
 	bounded, release := context.WithTimeoutCause(ctx, this.limits.total, provider.ErrTotal)
 	defer release()
+	bounded, answer := c.config.Answers.Open(bounded)
+	defer answer.Close()
 	err := made.Run(bounded, func(ctx context.Context, number int) error { return try(ctx, number, out) })
 	outcome := "ok"
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
 		outcome, err = "cancelled", context.Cause(ctx)
+	case answer.Err() != nil:
+		failure := crowded(answer.Err())
+		failure.Retryable = failure.Retryable && !out.started
+		outcome, err = failure.Code, failure
 	default:
 		failure := c.worded(err, this)
 		failure.Retryable = failure.Retryable && !out.started

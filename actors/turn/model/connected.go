@@ -15,7 +15,9 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"parley/actors/deliver"
+	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
+	"parley/actors/stranger"
 	"parley/actors/turn/runtimecontext"
 	"parley/proto/agentpb"
 )
@@ -27,6 +29,9 @@ const (
 	maxReply = 4 << 20
 	// maxReplyValues bounds the values of a reply, which is decoded: one of two bytes takes more than a hundred then.
 	maxReplyValues = 50_000
+	// byteCost and valueCost are what of an answer's memory a byte of it takes at most, and a value.
+	byteCost  = 4
+	valueCost = 128
 	// maxErrorBody is how much of a refusal is read, drainBytes how much of an answer that is not needed any more: its connection
 	// can serve again then.
 	maxErrorBody = 64 << 10
@@ -111,7 +116,7 @@ func (c *connected) askIn(ctx context.Context, speak protocol, request *Request,
 	if err != nil {
 		return nil, err
 	}
-	document, err := c.exchange(asked, secrets)
+	document, err := c.exchange(ctx, asked, secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -192,24 +197,28 @@ func setHeaders(request *http.Request, connection *agentpb.Connection, runtime h
 }
 
 // exchange sends the inquiry, follows redirects as far as the guard allows, and gives the document in reply.
-func (c *connected) exchange(asked *inquiry, secrets provider.Redactor) ([]byte, error) {
+func (c *connected) exchange(ctx context.Context, asked *inquiry, secrets provider.Redactor) ([]byte, error) {
 	response, err := c.send(asked, secrets)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }() // it was read, or is of no use
+	answer := stranger.From(ctx)
+	answer.Reset() // of the version that was tried before
 	if response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices {
-		document, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody)) // as much as came
+		document, _ := io.ReadAll(io.LimitReader(answer.Reader(response.Body, byteCost), maxErrorBody)) // as much as came
 		return nil, c.refused(response, document, secrets)
 	}
-	document, err := io.ReadAll(io.LimitReader(response.Body, maxReply+1))
+	document, err := io.ReadAll(io.LimitReader(answer.Reader(response.Body, byteCost), maxReply+1))
 	switch {
 	case err != nil:
 		return nil, unreachable(err, asked.URL, secrets)
 	case len(document) > maxReply:
 		return nil, &Error{Code: CodeProviderError, Message: "the connected agent's reply is too long"}
 	}
-	return document, nil
+	gauge := rawjson.Gauge{MaxDepth: maxDepth, MaxValues: maxReplyValues}
+	_ = gauge.Take(document) // readReply says what is wrong
+	return document, answer.Take(int64(gauge.Values()) * valueCost)
 }
 
 func (c *connected) send(asked *inquiry, secrets provider.Redactor) (*http.Response, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley/actors/provider"
+	"parley/actors/stranger"
 )
 
 // maxShownText is how many bytes of a provider's own words an error repeats.
@@ -18,6 +19,14 @@ var errToolName = &Error{Code: CodeProviderError, Message: "the model asked for 
 // invalid is a request that this package refuses by itself.
 func invalid(format string, args ...any) *Error {
 	return &Error{Code: CodeInvalidRequest, Message: fmt.Sprintf(format, args...)}
+}
+
+// crowded is an answer that there is no memory for.
+func crowded(why error) *Error {
+	if errors.Is(why, stranger.ErrBusy) {
+		return &Error{Code: CodeOverloaded, Message: why.Error(), Retryable: true, Err: why}
+	}
+	return &Error{Code: CodeProviderError, Message: why.Error(), Err: why}
 }
 
 // codes are what classes of failures are called in turns. Those that are missing are provider_error.

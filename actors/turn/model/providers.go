@@ -14,6 +14,7 @@ import (
 
 	"parley/actors/deliver"
 	"parley/actors/provider"
+	"parley/actors/stranger"
 	"parley/proto/agentpb"
 )
 
@@ -68,6 +69,9 @@ type Config struct {
 	// nil = one without exceptions: no private address can be reached.
 	Guard *deliver.Guard
 
+	// Answers is the memory for answers; nil = an own budget of the default size.
+	Answers *stranger.Budget
+
 	// WordsPerSecond is the pace of the scripted provider's canned replies; default 25.
 	WordsPerSecond float64
 
@@ -113,6 +117,9 @@ func (c Config) withDefaults() Config {
 	orInt(&c.MaxConnsPerHost, 4096)
 	if c.MaxStreamBytes == 0 {
 		c.MaxStreamBytes = 64 << 20
+	}
+	if c.Answers == nil {
+		c.Answers = stranger.New(stranger.Default)
 	}
 	if c.WordsPerSecond == 0 {
 		c.WordsPerSecond = 25

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"parley/actors/deliver"
+	"parley/actors/stranger"
 	"parley/actors/turn/runtimecontext"
 )
 
@@ -61,7 +62,7 @@ func (b *Toolbox) do(ctx context.Context, asked *exchange, call *Call) (string, 
 	}
 	defer func() { _ = response.Body.Close() }()
 	// One byte more than the limit, to detect that the result is cut.
-	read, err := io.ReadAll(io.LimitReader(response.Body, int64(call.limit)+1))
+	read, err := io.ReadAll(io.LimitReader(stranger.From(ctx).Reader(response.Body, byteCost), int64(call.limit)+1))
 	if err != nil {
 		return "", fmt.Errorf("read answer: %w", err)
 	}

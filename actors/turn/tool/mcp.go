@@ -19,6 +19,7 @@ import (
 
 	"parley/actors/deliver"
 	"parley/actors/schema"
+	"parley/actors/stranger"
 	"parley/actors/turn/runtimecontext"
 	"parley/proto/agentpb"
 )
@@ -69,6 +70,7 @@ func (b *Toolbox) checkServer(spec *agentpb.MCP) error {
 // pool holds the MCP servers of all agents. Agents with the same server share its session.
 type pool struct {
 	config *Config
+	lists  *stranger.Budget // of lists that are kept, half of its size: nothing waits for it
 	// ctx ends with the pool; everything its goroutines do ends with it.
 	ctx    context.Context //nolint:containedctx // the life of the pool, not of a call
 	cancel context.CancelFunc
@@ -83,7 +85,7 @@ type pool struct {
 
 func newPool(config *Config) *pool {
 	ctx, cancel := context.WithCancel(context.Background())
-	pool := &pool{config: config, ctx: ctx, cancel: cancel}
+	pool := &pool{config: config, lists: stranger.New(maxLists), ctx: ctx, cancel: cancel}
 	pool.mu.servers = make(map[[sha256.Size]byte]*server)
 	return pool
 }
@@ -123,12 +125,17 @@ func (p *pool) server(spec *agentpb.MCP) *server {
 
 // release drops servers that no agent uses any more. A turn may still use one: its session ends when it is idle.
 func (p *pool) release(servers []*server) {
+	var unused []*server
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, server := range servers {
 		if server.users--; server.users == 0 {
 			delete(p.mu.servers, server.id)
+			unused = append(unused, server)
 		}
+	}
+	p.mu.Unlock()
+	for _, server := range unused {
+		server.forget()
 	}
 }
 
@@ -150,7 +157,7 @@ func (p *pool) offers(ctx context.Context, servers []*server) []*offer {
 	offers := make([]*offer, len(servers))
 	waits := make([]<-chan struct{}, len(servers))
 	for index, server := range servers {
-		offers[index], waits[index] = server.ask() //nolint:contextcheck // an attempt belongs to the pool
+		offers[index], waits[index] = server.ask(stranger.TenantOf(ctx)) //nolint:contextcheck // an attempt belongs to the pool
 	}
 	for index, server := range servers {
 		if offers[index] != nil || waits[index] == nil {
@@ -165,41 +172,6 @@ func (p *pool) offers(ctx context.Context, servers []*server) []*offer {
 	return offers
 }
 
-// offer is a server's list of tools at one time. Immutable.
-type offer struct {
-	tools   []*mcp.Tool
-	content [sha256.Size]byte
-}
-
-// Limits of a server's list.
-const (
-	maxListed    = 500
-	maxListBytes = 4 << 20
-)
-
-var errList = errors.New("it lists too much")
-
-// list reads all pages of a server's tools.
-func list(ctx context.Context, session *mcp.ClientSession) (*offer, error) {
-	var tools []*mcp.Tool
-	for tool, err := range session.Tools(ctx, nil) {
-		if err != nil {
-			return nil, err
-		}
-		if tools = append(tools, tool); len(tools) > maxListed {
-			return nil, errList
-		}
-	}
-	raw, err := json.Marshal(tools)
-	if err != nil {
-		return nil, err
-	}
-	if len(raw) > maxListBytes {
-		return nil, errList
-	}
-	return &offer{tools: tools, content: sha256.Sum256(raw)}, nil
-}
-
 // tools returns an agent's tools from an offer, with the agent's policies. It omits what cannot be a tool.
 func (s *server) tools(offer *offer, spec *agentpb.MCP, box *Toolbox) []*Tool {
 	var made []*Tool
@@ -212,10 +184,7 @@ func (s *server) tools(offer *offer, spec *agentpb.MCP, box *Toolbox) []*Tool {
 		if policy == nil {
 			policy = spec.GetPolicy()
 		}
-		definition, err := json.Marshal(listed.InputSchema)
-		if err != nil || string(definition) == "null" {
-			definition = nil
-		}
+		definition, _ := listed.InputSchema.(json.RawMessage) // see slim
 		description := listed.Description
 		if description == "" {
 			description = listed.Title

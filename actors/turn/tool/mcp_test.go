@@ -481,6 +481,36 @@ func TestMCPOlderProtocol(t *testing.T) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
+// fronted stands before a server and answers one method in its place.
+func fronted(t *testing.T, server *served, method, kind string, answer func(params json.RawMessage) (result string)) *httptest.Server {
+	t.Helper()
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // a test's own
+		var asked struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+			Params json.RawMessage `json:"params"`
+		}
+		_ = json.Unmarshal(body, &asked)
+		if asked.Method != method {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			server.Config.Handler.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", kind)
+		before, after := `{"jsonrpc":"2.0","id":`+string(asked.ID)+`,"result":`, `}`
+		if kind == "text/event-stream" {
+			before, after = "event: message\ndata: "+before, after+"\n\n"
+		}
+		for _, piece := range []string{before, answer(asked.Params), after} { // not joined: they may be large
+			_, _ = io.WriteString(w, piece)
+		}
+	}))
+	t.Cleanup(front.Close)
+	t.Cleanup(front.CloseClientConnections)
+	return front
+}
+
 // TestMCPCostlyAnswers: what fits into a message, and would take a decoder's stack or memory beyond all bounds, fails its call.
 func TestMCPCostlyAnswers(t *testing.T) {
 	const deep = 7 << 20
@@ -491,27 +521,7 @@ func TestMCPCostlyAnswers(t *testing.T) {
 		for _, kind := range []string{"application/json", "text/event-stream"} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				server := serveMCP(t)
-				front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					body, _ := io.ReadAll(r.Body) // a test's own
-					var asked struct {
-						ID     json.RawMessage `json:"id"`
-						Method string          `json:"method"`
-					}
-					_ = json.Unmarshal(body, &asked)
-					if asked.Method != "tools/call" {
-						r.Body = io.NopCloser(bytes.NewReader(body))
-						server.Config.Handler.ServeHTTP(w, r)
-						return
-					}
-					w.Header().Set("Content-Type", kind)
-					answer := `{"jsonrpc":"2.0","id":` + string(asked.ID) + `,"result":` + result + `}`
-					if kind == "text/event-stream" {
-						answer = "event: message\ndata: " + answer + "\n\n"
-					}
-					_, _ = io.WriteString(w, answer)
-				}))
-				t.Cleanup(front.Close)
-				t.Cleanup(front.CloseClientConnections)
+				front := fronted(t, server, "tools/call", kind, func(json.RawMessage) string { return result })
 				box, err := tool.New(local(t))
 				require.NoError(t, err)
 				t.Cleanup(box.Close)

@@ -78,7 +78,7 @@ func (b *Toolbox) tool(spec *agentpb.Tool, check *schema.Checker) (*Tool, error)
 	return &Tool{
 		Name: spec.GetName(), Description: spec.GetDescription(), Schema: definition, Policy: policy, approval: asks,
 		timeout: cmp.Or(time.Duration(policy.GetTimeoutMs())*time.Millisecond, b.config.Timeout),
-		limit:   cmp.Or(int(policy.GetMaxResultBytes()), b.config.MaxResult), logger: b.config.Logger,
+		limit:   cmp.Or(int(policy.GetMaxResultBytes()), b.config.MaxResult), answers: b.config.Answers, logger: b.config.Logger,
 	}, nil
 }
 

@@ -23,14 +23,20 @@ func (t *Tool) Run(ctx context.Context, call Call) (string, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, t.timeout, fmt.Errorf("%w after %s", errTimeout, t.timeout))
 	defer cancel()
+	life := ctx
+	ctx, answer := t.answers.Open(ctx)
+	defer answer.Close()
 	call.limit, call.idempotent = max(t.limit, maxErrorText), t.Policy.GetIdempotent()
 	text, err := t.run(ctx, &call)
+	if why := answer.Err(); err != nil && why != nil {
+		err = failure("%s", why)
+	}
 	if err != nil {
 		if !errors.As(err, new(*failed)) {
 			t.logger.Warn("a tool failed", slog.String("tool", t.Name), slog.String("run", call.RunID),
 				slog.String("err", withoutURLs(err)))
 		}
-		return "", plainError(ctx, err)
+		return "", plainError(life, err)
 	}
 	return bounded(text, t.limit), nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"parley/actors/stranger"
 	"parley/proto/agentpb"
 )
 
@@ -25,7 +26,9 @@ type server struct {
 
 	mu struct {
 		sync.Mutex
-		offer    *offer // the newest list; kept while the server is unreachable
+		offer    *offer           // the newest list; kept while the server is unreachable
+		kept     *stranger.Answer // its memory
+		gone     bool             // no agent uses the server any more
 		listedAt time.Time
 		session  *session
 		trying   <-chan struct{} // closed when the current attempt has ended or timed out; nil = there is none
@@ -45,7 +48,10 @@ type session struct {
 // olderProtocol is the newest version of the protocol that begins with a handshake.
 const olderProtocol = "2025-11-25"
 
-var errServerGone = errors.New("the MCP server is out of reach")
+var (
+	errServerGone = errors.New("the MCP server is out of reach")
+	errKept       = errors.New("too many long lists of tools are kept")
+)
 
 func (s *server) logger() *slog.Logger {
 	return s.pool.config.Logger.With(slog.String("mcp_server", s.spec.GetName()))
@@ -53,11 +59,11 @@ func (s *server) logger() *slog.Logger {
 
 // ask returns the newest offer, or a channel to wait on until there may be one. An old offer is still used, while a new
 // one is fetched for later turns.
-func (s *server) ask() (*offer, <-chan struct{}) {
+func (s *server) ask(tenant string) (*offer, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.offer == nil || time.Since(s.mu.listedAt) >= s.pool.config.RefreshAfter {
-		return s.mu.offer, s.tryLocked()
+		return s.mu.offer, s.tryLocked(tenant)
 	}
 	return s.mu.offer, nil
 }
@@ -69,8 +75,8 @@ func (s *server) current() *offer {
 }
 
 // tryLocked ensures that an attempt to connect and list is in progress, and returns a channel that is closed at its
-// end; nil if it is too early for another attempt.
-func (s *server) tryLocked() <-chan struct{} {
+// end; nil if it is too early for another attempt. What it takes of memory is a tenant's.
+func (s *server) tryLocked(tenant string) <-chan struct{} {
 	if s.mu.trying != nil {
 		return s.mu.trying
 	}
@@ -79,8 +85,8 @@ func (s *server) tryLocked() <-chan struct{} {
 	}
 	limit := cmp.Or(time.Duration(s.spec.GetConnectTimeoutMs())*time.Millisecond, s.pool.config.ConnectTimeout)
 	// Not under the context of the first caller: others wait for it, too.
-	ctx, cancel := context.WithTimeout(s.pool.ctx, limit)
-	if !s.pool.start(func() { s.try(ctx, cancel) }) {
+	ctx, cancel := context.WithTimeout(stranger.Of(s.pool.ctx, tenant), limit)
+	if !s.pool.start(func() { s.try(ctx, cancel, tenant) }) {
 		cancel()
 		return nil
 	}
@@ -90,12 +96,20 @@ func (s *server) tryLocked() <-chan struct{} {
 
 // try connects, unless there is a session, and lists the tools. Its cleanup may take some seconds longer than its
 // timeout; nobody waits for that.
-func (s *server) try(ctx context.Context, cancel context.CancelFunc) {
+func (s *server) try(ctx context.Context, cancel context.CancelFunc, tenant string) {
 	defer cancel()
-	offer, err := s.connectAndList(ctx)
+	opened, answer := s.pool.config.Answers.Open(ctx)
+	defer answer.Close()
+	offer, err := s.connectAndList(opened)
+	if why := answer.Err(); err != nil && why != nil {
+		err = why
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.trying = nil
+	if err == nil && (s.mu.offer == nil || s.mu.offer.content != offer.content) {
+		err = s.keepLocked(offer, tenant)
+	}
 	if err != nil {
 		s.mu.failedAt = time.Now()
 		// A server that only supports the older protocol should refuse the newer one; some do not answer instead.
@@ -106,10 +120,29 @@ func (s *server) try(ctx context.Context, cancel context.CancelFunc) {
 		return
 	}
 	s.mu.failedAt, s.mu.listedAt = time.Time{}, time.Now()
-	if s.mu.offer == nil || s.mu.offer.content != offer.content {
-		s.mu.offer = offer
-		s.logger().Info("an MCP server lists its tools", slog.Int("tools", len(offer.tools)))
+}
+
+// keepLocked replaces the offer if there is memory to keep it.
+func (s *server) keepLocked(made *offer, tenant string) error {
+	_, kept := s.pool.lists.Open(stranger.Of(s.pool.ctx, tenant))
+	if !kept.Keep(int64(made.size)) {
+		kept.Close()
+		return errKept
 	}
+	s.mu.kept.Close()
+	if s.mu.offer, s.mu.kept = made, kept; s.mu.gone {
+		kept.Close() // a turn that still uses it keeps it, and ends
+	}
+	s.logger().Info("an MCP server lists its tools", slog.Int("tools", len(made.tools)))
+	return nil
+}
+
+// forget gives the memory of the offer back: no agent uses the server any more.
+func (s *server) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.gone = true
+	s.mu.kept.Close()
 }
 
 func (s *server) connectAndList(ctx context.Context) (*offer, error) {
@@ -141,6 +174,7 @@ func (s *server) connect(ctx context.Context) (*session, error) {
 		// A server cannot ask for input during a call: people are asked by pending actions.
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	})
+	client.AddSendingMiddleware(slim)
 	options := &mcp.ClientSessionOptions{}
 	s.mu.Lock()
 	if s.mu.older {
@@ -250,7 +284,7 @@ func (s *server) reach(ctx context.Context) (*session, error) {
 			return open, nil
 		}
 		s.mu.Lock()
-		ended := s.tryLocked() //nolint:contextcheck // a try belongs to the pool
+		ended := s.tryLocked(stranger.TenantOf(ctx)) //nolint:contextcheck // a try belongs to the pool
 		s.mu.Unlock()
 		if ended == nil {
 			return nil, errServerGone

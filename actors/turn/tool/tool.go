@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"parley/actors/stranger"
 	"parley/actors/turn/model"
 	"parley/actors/turn/runtimecontext"
 	"parley/proto/agentpb"
@@ -41,6 +42,7 @@ type Tool struct {
 	run      func(ctx context.Context, call *Call) (string, error)
 	timeout  time.Duration
 	limit    int // bytes of a result
+	answers  *stranger.Budget
 	logger   *slog.Logger
 }
 

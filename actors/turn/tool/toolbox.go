@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -19,6 +18,7 @@ import (
 	"parley/actors/deliver"
 	"parley/actors/expression"
 	"parley/actors/schema"
+	"parley/actors/stranger"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 )
@@ -44,6 +44,8 @@ type Config struct {
 	// MaxAgents bounds the agents whose tools are kept ready; the least recently used one is dropped. Default 1,000.
 	MaxAgents int
 
+	// Answers is the memory for answers of tools; nil = an own budget of the default size.
+	Answers *stranger.Budget
 	// Logger; nil = nothing is logged.
 	Logger *slog.Logger
 }
@@ -51,6 +53,9 @@ type Config struct {
 func (c *Config) setDefaults() {
 	if c.Guard == nil {
 		c.Guard = deliver.NewGuard(deliver.GuardConfig{})
+	}
+	if c.Answers == nil {
+		c.Answers = stranger.New(stranger.Default)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -306,7 +311,7 @@ func newSet(tools []*Tool, logger *slog.Logger) *set {
 		}
 		made.byName[tool.Name] = tool
 		made.definitions = append(made.definitions, model.Tool{
-			Name: tool.Name, Description: tool.Description, Schema: bytes.Clone(tool.Schema),
+			Name: tool.Name, Description: tool.Description, Schema: tool.Schema,
 		})
 	}
 	slices.SortFunc(made.definitions, func(a, b model.Tool) int { return cmp.Compare(a.Name, b.Name) })

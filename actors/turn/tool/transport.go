@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley/actors/machine/rawjson"
+	"parley/actors/stranger"
 )
 
 // Limits of an MCP server's messages.
@@ -28,6 +29,12 @@ const (
 	maxLogLine  = 1 << 10
 	maxDepth    = 200     // of the JSON of a message
 	maxValues   = 250_000 // in a message: a value of two bytes takes a hundred when decoded
+)
+
+// What of an answer's memory a byte and a value take at most: buffers, the message, its text; a value that is decoded.
+const (
+	byteCost  = 4
+	valueCost = 256
 )
 
 // terminate is how long a process has to exit after its input is closed, and again after SIGTERM.
@@ -121,11 +128,28 @@ func (c *headerTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	if err == nil {
 		progress.answered(response.StatusCode)
 		kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")) // an invalid type is no event stream
-		response.Body = &capped{ReadCloser: response.Body, left: maxResponse, gauge: rawjson.Gauge{
-			MaxDepth: maxDepth, MaxValues: maxValues, Events: kind == "text/event-stream",
-		}}
+		listing, _ := request.Context().Value(listingKey{}).(*listing)
+		body := &capped{
+			ReadCloser: response.Body, left: maxResponse, listing: listing, answer: stranger.From(request.Context()),
+			gauge: rawjson.Gauge{MaxDepth: maxDepth, MaxValues: maxValues, Events: kind == "text/event-stream"},
+		}
+		if response.Body = body; !body.gauge.Events {
+			err = wholly(response)
+		}
 	}
-	return response, err
+	if err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// wholly reads a response to its end. One that cannot be read fails its call that way; where the client library read it, all
+// calls of the session would fail.
+func wholly(response *http.Response) error {
+	raw, err := io.ReadAll(response.Body)
+	_ = response.Body.Close() // it was read, or is of no use
+	response.Body = io.NopCloser(bytes.NewReader(raw))
+	return err
 }
 
 type headerKey struct{}
@@ -176,8 +200,10 @@ var errTooLong = errors.New("the answer is too long")
 // capped fails a body that is too long, or too complex to decode.
 type capped struct {
 	io.ReadCloser
-	left  int
-	gauge rawjson.Gauge
+	left    int
+	gauge   rawjson.Gauge
+	listing *listing // nil = it is of no list
+	answer  *stranger.Answer
 }
 
 // Read implements io.Reader.
@@ -187,7 +213,15 @@ func (c *capped) Read(buffer []byte) (int, error) {
 	}
 	count, err := c.ReadCloser.Read(buffer[:min(len(buffer), c.left)])
 	c.left -= count
-	if wrong := c.gauge.Take(buffer[:count]); wrong != nil {
+	before := c.gauge.Values()
+	wrong := c.gauge.Take(buffer[:count])
+	if wrong == nil {
+		wrong = c.listing.take(count, c.gauge.Values()-before)
+	}
+	if wrong == nil {
+		wrong = c.answer.Take(int64(count)*byteCost + int64(c.gauge.Values()-before)*valueCost)
+	}
+	if wrong != nil {
 		c.left = 0
 		return 0, wrong
 	}

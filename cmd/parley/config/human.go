@@ -65,6 +65,9 @@ type Outbound struct {
 	Allow []string `key:"allow"`
 	// Host names that may be called nevertheless, e.g. tools.internal.
 	AllowHosts []string `key:"allow_hosts"`
+	// Memory for answers of tools, MCP servers, connected agents and model providers that are being read, shared fairly by
+	// tenants: further ones wait. One answer may take half of it, a byte of text up to four.
+	AnswerMemory Size `key:"answer_memory" default:"128MiB" range:"16MiB..64GiB"`
 }
 
 // Exports configures the export of conversations.

@@ -18,7 +18,7 @@ type Webhook struct {
 	AutoDisableHours int `key:"auto_disable_hours" document:"WEBHOOK_AUTO_DISABLE_HOURS" default:"72" range:"1..87600"`
 	// Days for which a delivery that has succeeded or failed can be read.
 	DeliveryRetentionDays int `key:"delivery_retention_days" document:"WEBHOOK_DELIVERY_RETENTION_DAYS" default:"30" range:"1..3650"`
-	// Attempts that are under way at the same time on this node; no endpoint has more than half of them.
+	// Attempts that are under way at the same time on this node; no endpoint has more than half of them, no tenant more than three quarters, if there are four.
 	Concurrency int `key:"concurrency" document:"WEBHOOK_CONCURRENCY" default:"8" range:"1..10_000"`
 	// Deliveries of one endpoint that may be waiting; further events fail at once, and the endpoint counts as failing.
 	MaxPending int `key:"max_pending" default:"100000" range:"1..10_000_000"`

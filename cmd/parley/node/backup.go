@@ -22,8 +22,9 @@ import (
 // A backup is a zip file: a stream for each shard as package persistence/backup writes it, then a manifest. A file without a
 // manifest is incomplete.
 const (
-	// BackupFormat is the format of the file as a whole.
-	BackupFormat = 1
+	// BackupFormat is the newest format of the file as a whole that this release knows. It goes with the feature level as the format
+	// of a data directory does: releases that do not look at the level refuse the second one.
+	BackupFormat = persistence.DirFormat
 	// ManifestName is the manifest's name in the file.
 	ManifestName = "manifest.json"
 )
@@ -31,6 +32,7 @@ const (
 // Manifest describes the contents of a backup.
 type Manifest struct {
 	Format    int       `json:"format"`
+	Level     uint32    `json:"level,omitempty"` // feature level of the cluster: a release that has a lower one must not restore it
 	ClusterID string    `json:"cluster_id"`
 	Shards    int       `json:"shards"` // conversation shards; the directory is one more part
 	Begun     time.Time `json:"begun"`
@@ -55,7 +57,7 @@ func (n *Node) backup(ctx context.Context, w io.Writer) error {
 		return failure.New(failurepb.Code_UNAVAILABLE, failure.NodeStarting)
 	}
 	identity := n.store.Identity()
-	manifest := Manifest{Format: BackupFormat, ClusterID: identity.ClusterID, Shards: identity.Shards, Begun: time.Now().UTC()}
+	manifest := Manifest{ClusterID: identity.ClusterID, Shards: identity.Shards, Begun: time.Now().UTC()}
 	file := zip.NewWriter(w)
 	for group := range uint32(identity.Shards) + 1 {
 		part, err := n.backupPart(ctx, file, group)
@@ -65,6 +67,8 @@ func (n *Node) backup(ctx context.Context, w io.Writer) error {
 		manifest.Parts = append(manifest.Parts, part)
 	}
 	manifest.Ended = time.Now().UTC()
+	manifest.Level = uint32(n.features.Level())
+	manifest.Format = persistence.FormatAt(manifest.Level)
 	entry, err := file.Create(ManifestName)
 	if err != nil {
 		return fmt.Errorf("manifest: %w", err)

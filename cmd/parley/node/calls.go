@@ -56,7 +56,7 @@ func (l *local) Call(ctx context.Context, from string, request proto.Message) (p
 	case *nodepb.ChangeMembers:
 		err = l.node.changeMembers(ctx, r)
 	case *nodepb.TransferLeader:
-		err = l.node.handOver(ctx, r.GetShard(), r.GetTo())
+		err = l.node.handOver(ctx, r.GetShard(), r.GetTo(), r.GetAtRest())
 	case *nodepb.DropReplica:
 		err = l.node.store.DropReplica(ctx, r.GetShard(), r.GetAsOf())
 	case *nodepb.SetNodeState:
@@ -74,7 +74,7 @@ func (l *local) Call(ctx context.Context, from string, request proto.Message) (p
 func callFault(err error) error {
 	for _, passing := range []error{
 		persistence.ErrBusy, persistence.ErrNotLeader, persistence.ErrTransferFailed, persistence.ErrConflict,
-		persistence.ErrUnsafe, persistence.ErrStillMember,
+		persistence.ErrUnsafe, persistence.ErrStillMember, errTurnsRun,
 	} {
 		if errors.Is(err, passing) {
 			return failure.New(failurepb.Code_UNAVAILABLE, failure.NodeCallFailed).Param("problem", err)

@@ -207,6 +207,7 @@ func (f *fleet) conversation(through string) (id, owner string) {
 
 // TestEveryNodeServes: a conversation reads the same wherever it is asked for, and in every list.
 func TestEveryNodeServes(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: three whole nodes")
 	}
@@ -250,6 +251,7 @@ func TestEveryNodeServes(t *testing.T) {
 // TestOwnerThatIsCutOff: the others take over what it owns, though gossip takes it for alive; what it acknowledged is
 // there, and once it is back it serves what the others wrote meanwhile.
 func TestOwnerThatIsCutOff(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: three whole nodes")
 	}
@@ -279,6 +281,7 @@ func TestOwnerThatIsCutOff(t *testing.T) {
 
 // TestTwoNodesThatDoNotReachEachOther: a third passes on what they have for each other, and leads the directory.
 func TestTwoNodesThatDoNotReachEachOther(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: three whole nodes")
 	}
@@ -345,6 +348,7 @@ func TestTwoNodesThatDoNotReachEachOther(t *testing.T) {
 
 // TestSlowNetwork: with a delay between nodes everything works, only later.
 func TestSlowNetwork(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: three whole nodes")
 	}

@@ -51,6 +51,7 @@ func isCode(err error, code failurepb.Code) bool {
 // TestRecordsOnEveryNode: what one node writes all nodes read at once, a write that is late is refused and can be made
 // again, and the directory's node may go away at any time.
 func TestRecordsOnEveryNode(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: three whole nodes")
 	}
@@ -159,6 +160,7 @@ func (f *fleet) ownerOfDirectoryIsCutOff(all map[string]*records.Store) {
 
 // TestGuardedWrites: of what is written at once through all nodes as much is written as there is room for, and one of a name.
 func TestGuardedWrites(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: three whole nodes")
 	}
@@ -218,6 +220,7 @@ func TestGuardedWrites(t *testing.T) {
 
 // TestReadsAcrossNodes: heads and sums of all shards come together whoever asks, in as many answers as it takes.
 func TestReadsAcrossNodes(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: three whole nodes")
 	}

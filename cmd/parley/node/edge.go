@@ -202,7 +202,7 @@ func (n *Node) mountClient(
 		return nil, err
 	}
 	caller := inference.New(calls, inference.Parts{
-		Catalog: n.directory.agents, Providers: n.outbound.providers, Circuits: n.outbound.circuits, Client: n.outbound.guard.Direct(), Book: bookInference(meter.Add),
+		Catalog: n.directory.agents, Providers: n.outbound.providers, Circuits: n.outbound.circuits, Client: n.outbound.guard.Direct(), Answers: n.outbound.answers, Book: bookInference(meter.Add),
 		Logger: n.log, Registerer: n.metrics,
 	})
 	n.edge.gateway = gateway.New(configure.Gateway(n.config), gatewayModels{caller}, n.log)

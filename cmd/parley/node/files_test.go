@@ -67,6 +67,7 @@ func readPart(t *testing.T, through *Node, file *conversationpb.File, offset, le
 // TestFilesOnEveryNode: a file that is stored through one node is read through all, wherever its shard lies, and is gone
 // everywhere at once.
 func TestFilesOnEveryNode(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: three whole nodes")
 	}
@@ -165,6 +166,7 @@ func (p *pauseAt) Read(b []byte) (int, error) {
 // TestUploadOutlivesItsOwner: the owner of the file's shard is cut off in the middle of the upload, which goes on with
 // the next one; what was acknowledged is whole.
 func TestUploadOutlivesItsOwner(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: three whole nodes")
 	}

@@ -17,6 +17,7 @@ import (
 
 // TestStrangerIsRefused starts a node with the data of one cluster and the addresses of another: it does not serve.
 func TestStrangerIsRefused(t *testing.T) {
+	t.Parallel()
 	ours, theirs := newFleet(t, "n1"), newFleet(t, "s1")
 	stranger := *theirs.configs["s1"]
 	require.NoError(t, theirs.nodes["s1"].Stop(t.Context()))
@@ -41,6 +42,7 @@ func TestStrangerIsRefused(t *testing.T) {
 // TestStrangersMustBeMost: a node with data starts beside its like whatever others say, and does not wait for those who say
 // nothing; one stranger of two may be a founder that lost its disk.
 func TestStrangersMustBeMost(t *testing.T) {
+	t.Parallel()
 	ours := newFleet(t, "n1")
 	n1, nobody := ours.configs["n1"].Cluster.Listen, peertest.Address()
 	mute, err := config.Beside(nobody, config.PeerPort)

@@ -15,8 +15,9 @@ import (
 )
 
 // handOver transfers the leadership of a shard to another of its voters: new commands are held, running turns get some time,
-// then the log's leadership moves and the held commands go to the new owner. A failed transfer changes nothing.
-func (n *Node) handOver(ctx context.Context, group uint32, to uint64) error {
+// then the log's leadership moves and the held commands go to the new owner. atRest: it does not move when turns are still running. A
+// failed transfer changes nothing.
+func (n *Node) handOver(ctx context.Context, group uint32, to uint64, atRest bool) error {
 	if shard.ID(group) == shard.Directory {
 		return n.store.TransferLeader(ctx, group, to)
 	}
@@ -26,12 +27,19 @@ func (n *Node) handOver(ctx context.Context, group uint32, to uint64) error {
 	if err != nil {
 		return fmt.Errorf("hand over shard %d: %w", group, err)
 	}
+	if running := n.shell.system.Underway(group); atRest && running > 0 {
+		n.shell.system.Undrain(group) //nolint:contextcheck // as below
+		return fmt.Errorf("%w: %d turns of shard %d run", errTurnsRun, running, group)
+	}
 	if err := n.store.TransferLeader(ctx, group, to); err != nil {
 		n.shell.system.Undrain(group) //nolint:contextcheck // it has its own bound, also when ctx has ended
 		return err
 	}
 	return nil // the log reports the lost leadership, see leaderChanged
 }
+
+// errTurnsRun refuses a transfer that was to wait for them.
+var errTurnsRun = errors.New("the shard is not at rest")
 
 // How long a leaving node tries to hand over one shard, and the pause between two attempts.
 const (
@@ -71,7 +79,7 @@ func (n *Node) leaveShard(ctx context.Context, s *persistence.ReplicaStatus) {
 	var tried error
 	for ctx.Err() == nil {
 		for _, to := range n.successors(s) {
-			err := n.handOver(ctx, s.Group, to)
+			err := n.handOver(ctx, s.Group, to, false)
 			if err == nil || errors.Is(err, persistence.ErrNotLeader) {
 				return
 			}

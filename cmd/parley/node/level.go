@@ -36,6 +36,11 @@ func tooNew(level uint32, what string) error {
 	return fmt.Errorf("this release has feature level %d, %s is at level %d: %w", feature.Newest, what, level, errTooNew)
 }
 
+// tooNewHere is tooNew for this node's own data.
+func tooNewHere(level uint32, what string) error {
+	return fmt.Errorf("%w, or restore a backup from before the upgrade into an empty directory", tooNew(level, what))
+}
+
 func levelGauge(gate *feature.Gate) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "parley_cluster_feature_level", Help: "Feature level of the cluster, as this node knows it.",
@@ -49,7 +54,7 @@ func (n *Node) checkLevel(context.Context) error {
 		return nil //nolint:nilerr // opening the directory reports what is wrong with it
 	}
 	if known.Level > uint32(feature.Newest) {
-		return tooNew(known.Level, n.config.DataDir)
+		return tooNewHere(known.Level, n.config.DataDir)
 	}
 	n.features.Raise(feature.Level(known.Level))
 	return nil
@@ -86,11 +91,17 @@ func (n *Node) startLevel(ctx context.Context) error {
 	return nil
 }
 
+// raiseAlone marks the data directory before the level is recorded: no crash leaves a record that an older release comes upon only
+// once it has opened the directory.
 func (n *Node) raiseAlone(ctx context.Context) error {
 	if err := n.adoptLevel(); err != nil {
 		return err
 	}
-	if err := n.raiseLevel(ctx, n.acceptedLevel()); err != nil {
+	level := n.acceptedLevel()
+	if err := n.store.RaiseLevel(level); err != nil {
+		return err
+	}
+	if err := n.raiseLevel(ctx, level); err != nil {
 		return err
 	}
 	return n.adoptLevel()

@@ -1,7 +1,11 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -82,13 +86,55 @@ func TestDataOfALaterReleaseIsRefused(t *testing.T) {
 	require.NoError(t, n.store.RaiseLevel(unknownLevel))
 	require.NoError(t, n.Stop(t.Context()))
 	require.EqualValues(t, unknownLevel, notedLevel(t, c.DataDir))
+	before := contents(t, c.DataDir)
 	_, err = startAlone(t, c)
 	require.ErrorIs(t, err, errTooNew)
-	require.ErrorContains(t, err, "look at the data directory: this release has feature level")
+	require.EqualError(t, err, fmt.Sprintf("look at the data directory: this release has feature level %d, %s is at level %d: start a newer release,"+
+		" or restore a backup from before the upgrade into an empty directory", feature.Newest, c.DataDir, unknownLevel))
+	require.Equal(t, before, contents(t, c.DataDir), "nothing is changed in it")
+}
+
+// contents are the files of a folder, with when they were written.
+func contents(t *testing.T, dir string) (files []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			files = append(files, fmt.Sprint(path, info.Mode(), info.Size(), info.ModTime()))
+		}
+		return err
+	}))
+	return files
+}
+
+// TestDirectoryIsMarkedBeforeTheLevelIsRecorded: a node that dies between the two is kept from older releases, and goes on.
+func TestDirectoryIsMarkedBeforeTheLevelIsRecorded(t *testing.T) {
+	c := aloneConfig(t)
+	c.Cluster.PreserveDowngrade = true
+	n, err := startAlone(t, c)
+	require.NoError(t, err)
+	n.config.Cluster.PreserveDowngrade = false
+	over, cancel := context.WithCancel(t.Context())
+	cancel() // so that nothing is recorded
+	require.Error(t, n.raiseAlone(over))
+	record, _, err := n.levelRecord()
+	require.NoError(t, err)
+	require.EqualValues(t, feature.Oldest, record.GetLevel())
+	require.EqualValues(t, feature.Newest, notedLevel(t, c.DataDir))
+	require.NoError(t, n.Stop(t.Context()))
+	n, err = startAlone(t, c)
+	require.NoError(t, err)
+	record, _, err = n.levelRecord()
+	require.NoError(t, err)
+	require.EqualValues(t, feature.Newest, record.GetLevel())
 }
 
 // TestLevelOfACluster: it rises once no node holds it down any more, at all nodes.
 func TestLevelOfACluster(t *testing.T) {
+	t.Parallel()
 	// All hold it down at first: whoever founds the cluster is alone until the others have joined, and might raise it.
 	f := newFleetWith(t, func(_ string, c *config.Config) { c.Cluster.PreserveDowngrade = true }, "n1", "n2", "n3")
 	f.grown()
@@ -126,6 +172,7 @@ func (f *fleet) startUpgradable(name string) {
 
 // TestClusterOfALaterReleaseIsNotJoined: neither by a node without data nor by one of its own.
 func TestClusterOfALaterReleaseIsNotJoined(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, "n1", "n2")
 	own := f.configs["n2"]
 	require.NoError(t, f.nodes["n2"].Stop(t.Context()))

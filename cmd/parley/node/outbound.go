@@ -9,7 +9,7 @@ import (
 // newTools makes the toolbox that runs agents' tools.
 func (n *Node) newTools() (*tool.Toolbox, error) {
 	box, err := tool.New(tool.Config{
-		Guard: n.outbound.guard, Timeout: n.config.Tools.Timeout, MaxResult: int(n.config.Tools.MaxResult), Logger: n.log,
+		Guard: n.outbound.guard, Timeout: n.config.Tools.Timeout, MaxResult: int(n.config.Tools.MaxResult), Answers: n.outbound.answers, Logger: n.log,
 	})
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 // TestPagesOfLargeMessages: a page ends at its size, whatever was asked for, and is still the one that was asked for: pages
 // put together are the conversation.
 func TestPagesOfLargeMessages(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: 20 MB of messages")
 	}

@@ -19,7 +19,7 @@ func (n *Node) startReports() {
 	l := n.links
 	r := report.New(report.Config{
 		Name: n.config.Node.Name, Boot: l.boot, Node: n.links.origin.node, Store: n.store, Owners: &n.owners, Board: l.board,
-		Members: n.othersAlive, Send: l.peers.Send, Cut: n.othersUnreached, Level: n.acceptedLevel, Logger: n.log,
+		Members: n.othersAlive, Send: l.peers.Send, Cut: n.othersUnreached, Level: n.acceptedLevel, Turns: n.shell.system.Underway, Logger: n.log,
 	})
 	l.reporter.Store(r)
 	ctx, cancel := context.WithCancel(context.Background())

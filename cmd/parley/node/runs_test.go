@@ -52,6 +52,7 @@ func (f *fleet) startRun(through, text string) (session, id string) {
 // TestRunsOverNodes: runs are made through any node, in sessions on all of them; the owner of some is cut off while they
 // run: the others finish each of them, once.
 func TestRunsOverNodes(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: three whole nodes")
 	}
@@ -107,6 +108,7 @@ func (f *fleet) forgets(session, id string) {
 
 // No id reads what it is no id of.
 func TestRunsAreNoConversations(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: whole nodes")
 	}

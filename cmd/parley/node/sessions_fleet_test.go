@@ -21,6 +21,7 @@ import (
 // TestSessionsOfAllNodes: every node pages through the sessions of all. PARLEY_SESSIONS=100000 measures what a page of 100
 // costs among so many.
 func TestSessionsOfAllNodes(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: three whole nodes")
 	}

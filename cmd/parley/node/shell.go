@@ -13,6 +13,7 @@ import (
 	"parley/actors/deliver"
 	"parley/actors/idempotency"
 	"parley/actors/provider"
+	"parley/actors/stranger"
 	"parley/actors/turn"
 	"parley/actors/turn/document"
 	"parley/actors/turn/model"
@@ -40,6 +41,7 @@ type outbound struct {
 	guard     *deliver.Guard
 	providers model.Providers
 	circuits  *provider.Circuits // of all calls of models
+	answers   *stranger.Budget   // memory for what all of these answer
 	couriers  *courier.Couriers  // tell webhook endpoints
 	tools     *tool.Toolbox      // of the turns, and of people who try a tool
 }
@@ -141,8 +143,9 @@ func (n *Node) openOutbound() error {
 		return err
 	}
 	circuits := provider.NewCircuits(n.config.Gateway.BreakerThreshold, n.config.Gateway.BreakerReset)
-	providers := model.New(model.Config{Guard: guard, Circuits: circuits, MaxStreamBytes: int64(n.config.Turn.MaxStream), Logger: n.log, Registerer: n.metrics})
-	n.outbound = outbound{guard: guard, providers: providers, circuits: circuits}
+	answers := stranger.New(int64(n.config.Outbound.AnswerMemory))
+	providers := model.New(model.Config{Guard: guard, Circuits: circuits, Answers: answers, MaxStreamBytes: int64(n.config.Turn.MaxStream), Logger: n.log, Registerer: n.metrics})
+	n.outbound = outbound{guard: guard, providers: providers, circuits: circuits, answers: answers}
 	n.later(func(context.Context) { providers.Close() })
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"parley/actors/inference"
 	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
+	"parley/actors/stranger"
 	"parley/actors/turn/model"
 	"parley/actors/turn/runtimecontext"
 	"parley/actors/turn/tool"
@@ -159,6 +160,7 @@ func secretsOf(agent *agentpb.Agent) (secrets []string) {
 
 // Tools implements handler.Trials.
 func (t *trials) Tools(ctx context.Context, projectID, agentKey string) ([]handler.ToolView, bool, error) {
+	ctx = stranger.Of(ctx, endpoint.CallerFrom(ctx).TenantID)
 	set, found, err := t.open(ctx, projectID, agentKey)
 	if err != nil || !found {
 		return nil, found, err
@@ -180,6 +182,7 @@ func (t *trials) Tools(ctx context.Context, projectID, agentKey string) ([]handl
 
 // Tool implements handler.Trials.
 func (t *trials) Tool(ctx context.Context, trial *handler.ToolTrial, allow func(args []byte) error) (*handler.ToolOutcome, error) {
+	ctx = stranger.Of(ctx, endpoint.CallerFrom(ctx).TenantID)
 	set, found, err := t.open(ctx, trial.ProjectID, trial.AgentKey)
 	if err != nil {
 		return nil, err

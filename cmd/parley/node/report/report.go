@@ -34,6 +34,7 @@ type Config struct {
 	Send    func(to uint64, kind peer.Kind, frames [][]byte)
 	Cut     func() []uint64 // the other live nodes that this one has no connection to
 	Level   func() uint32   // feature level that this node accepts
+	Turns   func(shard uint32) int
 	Logger  *slog.Logger
 }
 
@@ -133,7 +134,7 @@ func (r *Reporter) replica(s *persistence.ReplicaStatus) *nodepb.Replica {
 	if !s.Leading || !known || owner.Node != r.Name || uint64(owner.Epoch) != s.Term {
 		return made
 	}
-	made.Leading, made.Voters, made.Learners = true, s.Members.Voters, s.Members.Learners
+	made.Leading, made.Voters, made.Learners, made.Turns = true, s.Members.Voters, s.Members.Learners, uint32(r.Turns(s.Group))
 	for _, lag := range s.Lags {
 		made.Lags = append(made.Lags, &nodepb.Lag{Node: lag.Node, Entries: lag.Entries, Active: lag.Active})
 	}
