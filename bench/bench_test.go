@@ -100,6 +100,7 @@ func TestRefusalsAreCountedByCode(t *testing.T) {
 
 // TestLimitsAreHonoured: what a 429 asks for is waited for, and the setting that was met is named.
 func TestLimitsAreHonoured(t *testing.T) {
+	t.Parallel()
 	const refused = `{"error":"no","code":"rate_limited","message":"no","details":{"retryAfter":1,"maxStreams":7}}`
 	for scenario, args := range map[string][]string{
 		"stream": {"-rounds", "2", "-ramp", "1ms"}, "create": {"-count", "2", "-warm-up", "0"},

@@ -35,7 +35,7 @@ func (a answer) refusal(service, level, reason string) string {
 }
 
 // TestClientDecisions: who was refused what, and why, can be looked up by owners and admins of the tenant.
-func TestClientDecisions(t *testing.T) { //nolint:tparallel // one node, step by step
+func TestClientDecisions(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t, house(t).p, "ON_PREMISE")
 	id, user := n.user(t, "user", nil)
@@ -93,7 +93,7 @@ func TestClientDecisions(t *testing.T) { //nolint:tparallel // one node, step by
 }
 
 // TestClientPermissionEngine: an engine outside decides; when it does not, nobody is let in, and that is no refusal.
-func TestClientPermissionEngine(t *testing.T) { //nolint:tparallel // what the engine says is set step by step
+func TestClientPermissionEngine(t *testing.T) {
 	t.Parallel()
 	var says atomic.Value
 	says.Store("allow")

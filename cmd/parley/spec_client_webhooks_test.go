@@ -106,7 +106,7 @@ func official(t *testing.T, secret string, deliveries []told) {
 }
 
 // TestClientWebhooks drives every route of webhooks on one node, with deliveries to a receiver on this machine.
-func TestClientWebhooks(t *testing.T) { //nolint:tparallel // one node, step by step
+func TestClientWebhooks(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t, house(t).p, "ON_PREMISE")
 	n.scripted(t)
