@@ -17,7 +17,7 @@ import (
 // TestAccountsUnderAttack is what a stranger tries at the routes below /api.
 func TestAccountsUnderAttack(t *testing.T) {
 	t.Parallel()
-	p := shared.of(t, accountsConfig)
+	p := shared.of(t, accountsConfig+"# alone: its hashes are counted\n")
 	t.Run("ids_of_another_company", func(t *testing.T) { foreignIDs(t, p) })
 	t.Run("headers_and_cookies", func(t *testing.T) { forgedHeaders(t, p) })
 	t.Run("bodies", func(t *testing.T) { hostileBodies(t, p) })

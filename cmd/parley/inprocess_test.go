@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/bcrypt"
 
 	"parley/cmd/parley/config"
 	"parley/cmd/parley/node"
@@ -25,6 +26,7 @@ func (p *process) startWithin() *inProcess {
 		"--storage-memtable=4MiB", "--shutdown-grace=100ms", // tens of them share the memory, and end together
 	}, nil)
 	require.NoError(p.t, err)
+	request.Config.Accounts.HashCost = bcrypt.MinCost // a test of accounts makes hundreds of hashes
 	ctx, stop := context.WithCancel(context.Background())
 	n := &inProcess{stop: stop, ended: make(chan error, 1)}
 	ready := make(chan struct{})

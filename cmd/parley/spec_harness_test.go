@@ -9,12 +9,16 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"parley/actors/turn/document"
+	"parley/httpedge/password"
 )
 
 // The tests of TestSpec* hold a whole node against document 2, section A, as a new user with a command-line client
@@ -37,6 +41,9 @@ type sharedNode struct {
 }
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && slices.Contains([]string{document.WorkerArgument, password.WorkerArgument}, os.Args[1]) {
+		main() // a node in this process starts its workers by this binary
+	}
 	becomeBrowser()
 	code := m.Run()
 	shared.end(code != 0)

@@ -21,6 +21,8 @@ type Accounts struct {
 	// Passwords that are hashed at once, by processes of low priority. Each hash takes a processor about a quarter
 	// of a second; further ones wait. 0: half of the processors, 1 to 4, so that others find one free.
 	HashWorkers int `key:"hash_workers" range:"0..64"`
+	// HashCost is the exponent of new hashes, 0 = the usual one. It is no setting: tests that share a node have it low.
+	HashCost int
 	// Hashes that may wait; further requests are refused with 503.
 	MaxQueuedHashes int `key:"max_queued_hashes" default:"256" range:"1..100_000"`
 	// Sign-ins from one address within login_window, in the whole cluster; further ones are 429.

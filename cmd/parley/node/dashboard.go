@@ -130,6 +130,7 @@ func (n *Node) newHasher() (*password.Pool, error) {
 	settings := password.DefaultConfig()
 	settings.MaxQueued = n.config.Accounts.MaxQueuedHashes
 	settings.Workers = cmp.Or(n.config.Accounts.HashWorkers, settings.Workers)
+	settings.Cost = cmp.Or(n.config.Accounts.HashCost, settings.Cost)
 	settings.Command = password.OwnWorker()
 	pool := password.New(settings, n.log)
 	n.later(func(context.Context) { pool.Stop() })
