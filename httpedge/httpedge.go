@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"parley/actors/core/failure"
+	"parley/httpedge/accept"
 	"parley/httpedge/endpoint"
 )
 
@@ -84,6 +85,9 @@ func New(config Config, parts Parts) (*Server, error) {
 	s.listener = newListener(parts.Listener, parts.Logger, bounds, func(dst []byte) []byte {
 		return s.mux.AppendUnavailable(dst, failure.TooManyConnections)
 	})
+	if config.Proxies.Announced {
+		s.listener.proxies = config.Proxies.Trusted
+	}
 	s.metrics = newMetrics(parts.Registerer, s)
 	// The listener counts connections; this only has to be out of its way, also for those that streams have
 	// given back.
@@ -261,6 +265,9 @@ func (s *Server) refuseBroken(rc *fasthttp.RequestCtx, err error) {
 		if rc.Conn().SetReadDeadline(time.Now().Add(patience)) == nil {
 			_, _ = io.CopyN(io.Discard, rc.Conn(), most) // the answer follows in any case
 		}
+	}
+	if errors.Is(err, accept.ErrNoHeader) {
+		s.log.Warn("request refused", slog.Any("err", err)) // of a trusted proxy: who set it up has to know
 	}
 	s.mux.RefuseBroken(rc, err)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ type listener struct {
 	*accept.Listener
 	bounds  bounds
 	body    func(dst []byte) []byte // of the answer to a refused connection
+	proxies []netip.Prefix          // that begin with a PROXY header
 	logger  *slog.Logger
 	logged  time.Time // of the last refused connection; used by Accept only
 	refused atomic.Int64
@@ -66,6 +68,9 @@ func (l *listener) Accept() (net.Conn, error) {
 		conn, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
+		}
+		if len(l.proxies) > 0 {
+			conn = accept.Announce(conn, l.proxies)
 		}
 		if l.admit(conn) {
 			return conn, nil

@@ -62,6 +62,10 @@ type Change struct {
 	Expect *Members
 }
 
+// LogDelay is how long it took of late, in the mean, until entries of the log were durable on this node's disk; 0 = too little was written
+// to say.
+func (s *Store) LogDelay() time.Duration { return s.driver.LogDelay() }
+
 // Replicas returns the status of this node's replicas, by group. It goes through the raft loop, so it is not for every
 // request.
 func (s *Store) Replicas(ctx context.Context) ([]ReplicaStatus, error) {

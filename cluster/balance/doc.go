@@ -6,6 +6,8 @@
 // a shard with other members refuses it. Two loops that act at the same time, or one that acts on outdated reports, therefore do
 // no harm.
 //
+// A node whose log is much slower than those of others leads nothing, for a minute at first, and longer each time: judgeLogs.
+//
 // The package does not decide where replicas belong (package shard does) and does not change a log itself: it asks the nodes to
 // (Config.Router).
 package balance

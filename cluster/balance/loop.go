@@ -26,6 +26,7 @@ type Loop struct {
 	since      time.Time                // when the loop began to act
 	uneven     time.Time                // since when leaders could be spread more evenly; zero = they could not
 	outreached time.Time                // since when another node reaches more nodes than the directory's leader; zero = none does
+	logs       map[shard.NodeID]slowLog // of nodes whose log is slow, or was
 
 	mu     sync.Mutex // guards status
 	status Status
@@ -50,7 +51,7 @@ func New(config Config) (*Loop, error) {
 	}
 	return &Loop{
 		config: config, metrics: newMetrics(config.Registerer), wake: make(chan struct{}, 1),
-		last: make(map[shard.ID]lastStep), epochs: make(map[shard.ID]shard.Epoch),
+		last: make(map[shard.ID]lastStep), epochs: make(map[shard.ID]shard.Epoch), logs: make(map[shard.NodeID]slowLog),
 	}, nil
 }
 
@@ -107,6 +108,7 @@ func (l *Loop) round(ctx context.Context) {
 		l.outreached, l.uneven = time.Time{}, time.Time{}
 		clear(l.last)
 		clear(l.epochs)
+		clear(l.logs)
 		l.metrics.acting.Set(float64(btoi(acting)))
 		l.config.Logger.Info("placement", slog.Bool("acting", acting))
 	}
@@ -122,6 +124,7 @@ func (l *Loop) round(ctx context.Context) {
 	board := l.config.Board.Snapshot()
 	records = l.register(ctx, records, &board)
 	seen := observe(records, &board, l.config.Shards, l.config.Silence)
+	l.judgeLogs(seen, time.Now())
 	policy := l.config.Policy
 	policy.Busy, policy.Unsettled = l.busy(seen, time.Now()), l.unsettled(seen, time.Now())
 	policy.Outreached = l.outreachedLong(seen, time.Now())

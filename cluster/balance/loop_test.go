@@ -42,6 +42,7 @@ type fakeNode struct {
 	live   bool
 	copies map[int]bool
 	cut    []uint64 // nodes that it does not reach
+	delay  uint32   // of its log, in milliseconds
 }
 
 type fakeGroup struct {
@@ -100,7 +101,7 @@ func (f *fleet) report() {
 }
 
 func (f *fleet) reportOf(name string, n *fakeNode) *nodepb.Report {
-	made := &nodepb.Report{Node: n.id, Name: name, Boot: fmt.Sprint(n.id), Sequence: f.sequence, DiskFree: 1 << 40, Unreached: n.cut}
+	made := &nodepb.Report{Node: n.id, Name: name, Boot: fmt.Sprint(n.id), Sequence: f.sequence, DiskFree: 1 << 40, Unreached: n.cut, LogDelayMs: n.delay}
 	for _, in := range slices.Sorted(maps.Keys(n.copies)) {
 		g := f.groups[in]
 		r := &nodepb.Replica{Shard: uint32(in), Epoch: g.epoch, Applied: g.applied, Initialised: true}
@@ -219,6 +220,15 @@ func (f *fleet) run(d time.Duration) {
 		f.report()
 		time.Sleep(time.Second)
 	}
+}
+
+func (f *fleet) owners() (all []uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, g := range f.groups {
+		all = append(all, g.leader)
+	}
+	return all
 }
 
 func (f *fleet) requireEven(copies int) {
@@ -352,6 +362,62 @@ func TestBalanceWaitsForTurns(t *testing.T) {
 		require.Zero(t, led(true))
 		f.run(20 * time.Second)
 		f.requireEven(3)
+	})
+}
+
+// TestSlowLogsLeadNothing: a node whose log is much slower than those of others leads nothing, and for longer each time: once it leads
+// nothing it seems well.
+func TestSlowLogsLeadNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 16, "n1", "n2", "n3")
+		for _, name := range []string{"n1", "n2", "n3"} {
+			defer f.start(name).Stop()
+		}
+		delay := func(n1, n2, n3 uint32) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.nodes["n1"].delay, f.nodes["n2"].delay, f.nodes["n3"].delay = n1, n2, n3
+		}
+		leads := func() string {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			var count [3]int
+			for _, g := range f.groups {
+				count[g.leader-1]++
+			}
+			slices.Sort(count[:])
+			return fmt.Sprint(count)
+		}
+		const even, without = "[5 6 6]", "[0 8 9]"
+		delay(600, 700, 650)
+		f.run(time.Minute)
+		require.Equal(t, even, leads(), "all are slow")
+		delay(5, 150, 10)
+		f.run(time.Minute)
+		require.Equal(t, even, leads(), "not by much")
+		delay(5, 600, 10)
+		f.run(2 * time.Second)
+		delay(5, 10, 10)
+		f.run(10 * time.Second)
+		require.Equal(t, even, leads(), "for a moment")
+
+		delay(5, 600, 10)
+		f.run(20 * time.Second)
+		require.Equal(t, without, leads())
+		require.NotContains(t, f.owners(), uint64(2))
+		delay(5, 10, 10)
+		f.run(50 * time.Second)
+		require.Equal(t, without, leads())
+		f.run(40 * time.Second)
+		require.Equal(t, even, leads())
+
+		delay(5, 600, 10)
+		f.run(20 * time.Second)
+		delay(5, 0, 10) // nothing was written
+		f.run(110 * time.Second)
+		require.Equal(t, without, leads(), "it was slow before")
+		f.run(40 * time.Second)
+		require.Equal(t, even, leads())
 	})
 }
 

@@ -14,6 +14,8 @@ type observation struct {
 	names map[shard.NodeID]string
 	// heard is when the leader of a shard last reported.
 	heard map[shard.ID]time.Time
+	// delays is how long the logs of live nodes took of late, where they say.
+	delays map[shard.NodeID]time.Duration
 }
 
 // observe joins the records, which say which nodes belong to the cluster, with the board, which says which are live. A live node
@@ -21,7 +23,7 @@ type observation struct {
 func observe(records []Record, board *cluster.View, shards int, silence time.Duration) *observation {
 	o := &observation{
 		view:  shard.View{Count: shards},
-		names: make(map[shard.NodeID]string), heard: make(map[shard.ID]time.Time),
+		names: make(map[shard.NodeID]string), heard: make(map[shard.ID]time.Time), delays: make(map[shard.NodeID]time.Duration),
 	}
 	seen := make(map[string]*cluster.NodeView, len(board.Nodes))
 	for i := range board.Nodes {
@@ -36,6 +38,9 @@ func observe(records []Record, board *cluster.View, shards int, silence time.Dur
 		n.Live = live(at, board.At, silence) && at.Node == record.Node
 		if n.Live {
 			n.Leaving, n.Free, n.Unreached = at.Leaving, at.Report.GetDiskFree(), ids(at.Report.GetUnreached())
+			if delay := at.Report.GetLogDelayMs(); delay > 0 {
+				o.delays[id] = time.Duration(delay) * time.Millisecond
+			}
 			o.report(at, id, leaders)
 		} else {
 			n.Away = away(at, board)

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// spreadLeaders returns transfers that spread the leaderships evenly, as far as voters and the bound allow. It returns none while
+// spreadLeaders returns transfers that spread the leaderships evenly over the nodes whose log is not slow, as far as voters and the bound
+// allow. It returns none while
 // members change, because each change would alter the result.
 func (p *planner) spreadLeaders(taken []Step) []Step {
 	if !p.complete || !p.calm || slices.ContainsFunc(taken, func(s Step) bool { return s.Change != Transfer }) {
@@ -25,7 +26,11 @@ func (p *planner) spreadLeaders(taken []Step) []Step {
 		// Each transfer of the chain leaves the spread as it is or improves it; the last one comes first, to make room.
 		slices.Reverse(path)
 		for _, h := range path[:min(len(path), left)] {
-			step := p.step(Transfer, h.group, h.to, "its node leads more than others")
+			why := "its node leads more than others"
+			if p.slow(h.group.Leader) {
+				why = "the log of its node is slow"
+			}
+			step := p.step(Transfer, h.group, h.to, why)
 			step.AtRest = p.policy.AtRest
 			steps = append(steps, *step)
 			moving[h.group.Shard] = true
@@ -52,8 +57,8 @@ type handover struct {
 	to    NodeID
 }
 
-// relief finds a chain of transfers from a node to one that leads at least two fewer; nil if there is none. Those that lead most come
-// first.
+// relief finds a transfer from a node with a slow log, or a chain of transfers from a node to one that leads at least two fewer; nil if
+// there is none. Those that lead most come first.
 func (p *planner) relief(moving map[ID]bool) []handover {
 	var leaders []NodeID
 	for _, n := range p.order {
@@ -61,7 +66,9 @@ func (p *planner) relief(moving map[ID]bool) []handover {
 			leaders = append(leaders, n.ID)
 		}
 	}
-	slices.SortStableFunc(leaders, func(a, b NodeID) int { return cmp.Compare(p.leading[b], p.leading[a]) })
+	slices.SortStableFunc(leaders, func(a, b NodeID) int {
+		return cmp.Or(order(p.slow(b), p.slow(a)), cmp.Compare(p.leading[b], p.leading[a]))
+	})
 	for _, from := range leaders {
 		if path := p.reliefOf(from, moving); path != nil {
 			return path
@@ -79,7 +86,7 @@ func (p *planner) reliefOf(most NodeID, moving map[ID]bool) []handover {
 				continue
 			}
 			path := append(slices.Clone(reached[from]), h)
-			if p.leading[most]-p.leading[h.to] >= 2 {
+			if p.slow(most) || p.leading[most]-p.leading[h.to] >= 2 {
 				return path
 			}
 			reached[h.to] = path
@@ -99,7 +106,7 @@ func (p *planner) handovers(from NodeID, moving map[ID]bool) []handover {
 			continue
 		}
 		for _, id := range g.Voters {
-			if id != from && p.leads(id) && p.caughtUp(g, id) && slices.Contains(p.want[g.Shard], id) &&
+			if id != from && p.leads(id) && !p.slow(id) && p.caughtUp(g, id) && slices.Contains(p.want[g.Shard], id) &&
 				(g.Shard != Directory || p.unreached(id) <= p.unreached(from)) {
 				all = append(all, handover{g, id})
 			}

@@ -10,8 +10,8 @@ import (
 // caller observes again and calls it anew.
 //
 // The goal: every shard has the same number of replicas, as many as the policy says or as there are nodes, and the largest odd
-// number of them vote. Every node has a replica of the directory. Replicas and leaders are spread evenly, within one. Draining
-// nodes hold nothing, and a node that does not come back is replaced if another one can take its place.
+// number of them vote. Every node has a replica of the directory. Replicas and leaders are spread evenly, within one, the latter
+// over the nodes whose log is not slow. Draining nodes hold nothing, and a node that does not come back is replaced if another one can take its place.
 //
 // The safety rules: a replica gets a vote only once it has caught up. A live replica is removed only after its successor votes. No
 // change leaves a shard without a majority of voters that are live and caught up. A leader is never removed; it transfers the
@@ -46,6 +46,8 @@ type planner struct {
 	load map[NodeID]int
 	// leading is how many shards a node leads.
 	leading map[NodeID]int
+	// quick means that a node without a slow log can lead.
+	quick bool
 }
 
 type copyOf struct {
@@ -84,6 +86,7 @@ func newPlanner(view *View, policy Policy) *planner {
 		}
 	}
 	slices.SortFunc(p.groups, func(a, b *Group) int { return cmp.Compare(a.Shard, b.Shard) })
+	p.quick = slices.ContainsFunc(p.order, func(n *Node) bool { return p.leads(n.ID) && !n.Slow })
 	p.complete = len(p.groups) == view.Count+1
 	p.copies = min(policy.Replication, keeping)
 	// Votes are not removed because a node is dead: with one voter fewer, one loss fewer would lose data.
@@ -109,6 +112,9 @@ func (p *planner) leads(id NodeID) bool {
 	n := p.nodes[id]
 	return n != nil && n.Live && !n.Draining && !n.Leaving
 }
+
+// slow reports whether a node should lead nothing that others can lead.
+func (p *planner) slow(id NodeID) bool { return p.quick && p.nodes[id].Slow }
 
 // alive reports whether a member is live, also by its leader's report.
 func (p *planner) alive(g *Group, id NodeID) bool {

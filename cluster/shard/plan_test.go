@@ -646,3 +646,21 @@ func TestTheDirectoryGoesToNobodyBeyondTheLeadersReach(t *testing.T) {
 	third.Unreached = []shard.NodeID{dead.ID}
 	require.False(t, shard.Outreached(m.view(), policy))
 }
+
+func TestASlowNodeLeadsWhereNoOtherCan(t *testing.T) {
+	m := newModel(t, 8, shard.DefaultPolicy())
+	m.join("n2")
+	m.join("n3")
+	m.nodes["n2"].Slow = true
+	m.converge()
+	m.requireNoLeader("n2")
+	m.nodes["n1"].Draining, m.nodes["n3"].Draining = true, true
+	m.converge()
+	m.requireShape()
+}
+
+func (m *model) requireNoLeader(name string) {
+	for _, g := range m.groups {
+		require.NotEqual(m.t, m.nodes[name].ID, g.leader, "shard %d", g.id)
+	}
+}

@@ -197,7 +197,7 @@ func (p *planner) whyRemoved(g *Group, id NodeID) string {
 	return "other nodes have fewer copies"
 }
 
-// successor returns the voter that leads the fewest shards, among those that can lead this one.
+// successor returns the voter that leads the fewest shards, among those that can lead this one; one with a slow log if there is no other.
 func (p *planner) successor(g *Group, wanted []NodeID) (NodeID, bool) {
 	var best NodeID
 	found := false
@@ -205,7 +205,7 @@ func (p *planner) successor(g *Group, wanted []NodeID) (NodeID, bool) {
 		if id == g.Leader || !p.leads(id) || !p.caughtUp(g, id) || !slices.Contains(wanted, id) {
 			continue
 		}
-		if !found || p.leading[id] < p.leading[best] {
+		if !found || cmp.Or(order(p.slow(id), p.slow(best)), cmp.Compare(p.leading[id], p.leading[best])) < 0 {
 			best, found = id, true
 		}
 	}

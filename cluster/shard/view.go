@@ -34,6 +34,8 @@ type Node struct {
 	Draining bool
 	// Free is the free space on its disk in bytes; 0 = not known.
 	Free uint64
+	// Slow means that its log is much slower than those of others: what it leads is slow, what it follows is not.
+	Slow bool
 	// Unreached are the nodes that it has no connection to.
 	Unreached []NodeID
 }

@@ -203,6 +203,51 @@ func TestSlowDisk(t *testing.T) {
 	}
 }
 
+// TestShardsLeaveASlowDisk: where every sync of one node of three takes 600 ms longer it leads nothing soon, and turns are those of the
+// two others.
+func TestShardsLeaveASlowDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs several real processes")
+	}
+	const delay = 600 * time.Millisecond
+	c := newClusterOf(t, slowSyncs(t, "n2", delay), 3, false)
+	require.NoError(t, c.Start(t.Context()))
+	id, err := create(t.Context(), c.Nodes()[0], "quick")
+	require.NoError(t, err)
+	sent := 0
+	require.NoError(t, until(t.Context(), 2*time.Minute, func(ctx context.Context) error {
+		if ok, _ := turn(ctx, t, c.Nodes()[0], id, "what is not written says nothing"); ok {
+			sent++
+		}
+		found, err := clusterStatus(ctx, c.Nodes()[0])
+		if err != nil {
+			return err
+		}
+		leads := map[string]int{}
+		for _, s := range found.Shards {
+			if len(s.Voters) < 3 {
+				return fmt.Errorf("shard %d has the voters %v", s.Shard, s.Voters)
+			}
+			leads[s.Owner]++
+		}
+		if leads["n2"] > 0 || leads["n1"] == 0 || leads["n3"] == 0 {
+			return fmt.Errorf("shards led: %v", leads)
+		}
+		return nil
+	}))
+	var times []time.Duration
+	for range 9 {
+		id, err := create(t.Context(), c.Nodes()[1], "quick")
+		require.NoError(t, err)
+		ok, took := turn(t.Context(), t, c.Nodes()[1], id, "quick?")
+		require.True(t, ok)
+		times = append(times, took)
+	}
+	slices.Sort(times)
+	t.Logf("after %d turns of any owner: median %s, slowest %s", sent, times[4], times[8])
+	require.Less(t, times[4], delay, "none waits for the slow disk")
+}
+
 // slowSyncs makes a program that runs the binary, for one node with every sync delayed.
 func slowSyncs(t *testing.T, name string, by time.Duration) string {
 	t.Helper()

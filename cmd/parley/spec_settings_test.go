@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -222,4 +225,51 @@ func TestClientsBehindAProxy(t *testing.T) {
 	p.ask(t, "GET", path, nil, "Forwarded", "for=203.0.113.1, for=198.51.100.1").refused(429, "rate_limited")
 	p.follow(t, "GET", path, nil, "Forwarded", `for="[2001:db8::1]:4711"`)
 	p.follow(t, "GET", path, nil, "X-Forwarded-For", "198.51.100.1") // not the header: the proxy itself
+}
+
+// TestClientsBehindABalancer: one that passes connections on says in a PROXY header whose they are.
+func TestClientsBehindABalancer(t *testing.T) {
+	t.Parallel()
+	p := shared.of(t, testAgents+"limits: {streams_per_caller: 1}\nhttp: {trusted_proxies: [127.0.0.2], proxy_protocol: true}\n")
+	id := p.newConversation(t, "quick", "ada")
+	balancer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	ask := func(header, path string) (int, *http.Client) {
+		client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := balancer.DialContext(ctx, network, address)
+			if err == nil {
+				_, err = io.WriteString(conn, header)
+			}
+			return conn, err
+		}}}
+		t.Cleanup(client.CloseIdleConnections)
+		return statusOf(t, client, p.url(path)), client
+	}
+	const ada, bob = "PROXY TCP4 198.51.100.1 192.0.2.1 4711 80\r\n", "PROXY TCP6 2001:db8::1 2001:db8::2 4711 80\r\n"
+	stream := "/conversations/" + id + "/events/stream?userId=ada"
+	got, client := ask(ada, stream)
+	require.Equal(t, 200, got)
+	require.Equal(t, 429, statusOf(t, client, p.url(stream)))
+	got, _ = ask(ada, stream)
+	require.Equal(t, 429, got)
+	got, _ = ask(bob, stream)
+	require.Equal(t, 200, got)
+	got, _ = ask("", stream)
+	require.Equal(t, 400, got, "the balancer must say it")
+	require.Contains(t, p.log.String(), "PROXY protocol header")
+	p.follow(t, "GET", stream, nil)
+	p.ask(t, "GET", stream, nil).refused(429, "rate_limited")
+	p.ask(t, "GET", "/conversations/"+id, nil, "Forwarded", "for=198.51.100.1").fits(200, anyObject)
+}
+
+// statusOf is that of an answer whose body stays open until the test ends.
+func statusOf(t *testing.T, client *http.Client, url string) int {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	require.NoError(t, err)
+	response, err := client.Do(request)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = response.Body.Close() })
+	return response.StatusCode
 }

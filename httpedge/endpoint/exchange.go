@@ -17,6 +17,7 @@ import (
 
 	"parley/actors/core/failure"
 	"parley/actors/machine"
+	"parley/httpedge/accept"
 	"parley/proto/failurepb"
 )
 
@@ -363,9 +364,9 @@ func (x *exchange) handOver() {
 	x.release = nil
 	serve, reuse, rc := x.serve, x.mux.config.Reuse, x.rc
 	x.takeConn(func(conn net.Conn, ahead []byte) {
-		take.Conn = conn
+		take.Conn = accept.Socket(conn)
 		if reuse != nil && !take.Plain && !rc.Response.ConnectionClose() {
-			take.Reuse = func(conn net.Conn) { reuse(prime(conn, ahead)) }
+			take.Reuse = func(net.Conn) { reuse(prime(conn, ahead)) }
 		}
 		serve(take)
 	})

@@ -12,6 +12,9 @@ type Proxies struct {
 	// Header is where they say it: X-Forwarded-For or Forwarded (RFC 7239). Only one is read, since a proxy hands on what a client wrote
 	// into the other. "" = X-Forwarded-For.
 	Header string
+	// Announced means that they begin each connection with a PROXY protocol header; see accept.Announce. The header field holds as well, where
+	// the connection is another trusted proxy's.
+	Announced bool
 }
 
 // The headers that Proxies may read.

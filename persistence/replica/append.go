@@ -243,7 +243,9 @@ func (a *appender) commit(sync bool) bool {
 	ok := d.commit("append to log", a.batch, opts)
 	d.committing.Store(0)
 	if sync {
-		d.metrics.appendSeconds.Observe(time.Since(begin).Seconds())
+		took := time.Since(begin)
+		d.metrics.appendSeconds.Observe(took.Seconds())
+		d.delays.add(took, begin.Add(took))
 	}
 	a.batch = nil
 	return ok

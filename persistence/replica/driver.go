@@ -29,6 +29,7 @@ type Driver struct {
 	start time.Time
 	// committing is when the append goroutine began the commit it is in, by the loop's clock; 0 when it is in none.
 	committing atomic.Int64
+	delays     delays
 	// background starts a goroutine that Stop cancels and waits for.
 	background func(func(context.Context))
 	spools     atomic.Uint64

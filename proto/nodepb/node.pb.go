@@ -641,8 +641,9 @@ type Report struct {
 	Replicas      []*Replica             `protobuf:"bytes,5,rep,name=replicas,proto3" json:"replicas,omitempty"`
 	DiskFree      uint64                 `protobuf:"varint,6,opt,name=disk_free,json=diskFree,proto3" json:"disk_free,omitempty"` // bytes
 	Leaving       bool                   `protobuf:"varint,7,opt,name=leaving,proto3" json:"leaving,omitempty"`
-	Unreached     []uint64               `protobuf:"varint,8,rep,packed,name=unreached,proto3" json:"unreached,omitempty"` // nodes that gossip says are there and that this one has no connection to
-	Level         uint32                 `protobuf:"varint,9,opt,name=level,proto3" json:"level,omitempty"`                // feature level to which the cluster may rise as far as this node is concerned
+	Unreached     []uint64               `protobuf:"varint,8,rep,packed,name=unreached,proto3" json:"unreached,omitempty"`                 // nodes that gossip says are there and that this one has no connection to
+	Level         uint32                 `protobuf:"varint,9,opt,name=level,proto3" json:"level,omitempty"`                                // feature level to which the cluster may rise as far as this node is concerned
+	LogDelayMs    uint32                 `protobuf:"varint,10,opt,name=log_delay_ms,json=logDelayMs,proto3" json:"log_delay_ms,omitempty"` // of late; 0 = below 1, not known, or an earlier release
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -736,6 +737,13 @@ func (x *Report) GetUnreached() []uint64 {
 func (x *Report) GetLevel() uint32 {
 	if x != nil {
 		return x.Level
+	}
+	return 0
+}
+
+func (x *Report) GetLogDelayMs() uint32 {
+	if x != nil {
+		return x.LogDelayMs
 	}
 	return 0
 }
@@ -3837,7 +3845,7 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
 	"\x05owner\x18\x03 \x01(\tR\x05owner\x12\x1d\n" +
 	"\n" +
-	"not_passed\x18\x04 \x01(\bR\tnotPassed\"\xfd\x01\n" +
+	"not_passed\x18\x04 \x01(\bR\tnotPassed\"\x9f\x02\n" +
 	"\x06Report\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\x04R\x04node\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
@@ -3847,7 +3855,10 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\tdisk_free\x18\x06 \x01(\x04R\bdiskFree\x12\x18\n" +
 	"\aleaving\x18\a \x01(\bR\aleaving\x12\x1c\n" +
 	"\tunreached\x18\b \x03(\x04R\tunreached\x12\x14\n" +
-	"\x05level\x18\t \x01(\rR\x05level\"\x91\x02\n" +
+	"\x05level\x18\t \x01(\rR\x05level\x12 \n" +
+	"\flog_delay_ms\x18\n" +
+	" \x01(\rR\n" +
+	"logDelayMs\"\x91\x02\n" +
 	"\aReplica\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x18\n" +
 	"\aleading\x18\x02 \x01(\bR\aleading\x12\x14\n" +

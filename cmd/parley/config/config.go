@@ -156,6 +156,9 @@ type HTTP struct {
 	TrustedProxies []string `key:"trusted_proxies"`
 	// The header in which they say it. The other one is not read: a proxy hands on what a client wrote into it.
 	ForwardedHeader string `key:"forwarded_header" default:"X-Forwarded-For" one_of:"X-Forwarded-For,Forwarded"`
+	// The trusted proxies begin each connection with a PROXY protocol header (version 1 or 2), which says whom it comes from;
+	// without one they are refused. For balancers that pass connections on. The headers above are read as well.
+	ProxyProtocol bool `key:"proxy_protocol"`
 
 	CORS CORS `key:"cors"`
 }

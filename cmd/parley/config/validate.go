@@ -102,6 +102,9 @@ func (c *Config) checkHTTP(k *checker) {
 			k.failf(fmt.Sprintf("http.trusted_proxies[%d]", i), "%q is neither an address nor a network such as 10.0.0.0/8", proxy)
 		}
 	}
+	if c.HTTP.ProxyProtocol && len(c.HTTP.TrustedProxies) == 0 {
+		k.failf("http.proxy_protocol", "needs http.trusted_proxies: nobody else is believed")
+	}
 	for i, name := range c.HTTP.CORS.Headers {
 		if !isHeaderName(strings.TrimSuffix(name, "*")) {
 			k.failf(fmt.Sprintf("http.cors.headers[%d]", i), "%q is not a header name", name)

@@ -119,7 +119,7 @@ func HTTP(c *config.Config, d Descriptors) httpedge.Config {
 	http.MaxJSONDepth, http.MaxConnections = c.HTTP.MaxJSONDepth, c.HTTP.MaxConnections
 	http.MaxStreams, http.MaxSockets = c.SSE.MaxStreams, d.sockets
 	http.Credentials = []string{c.Auth.HeaderName}
-	http.Proxies.Header = c.HTTP.ForwardedHeader
+	http.Proxies.Header, http.Proxies.Announced = c.HTTP.ForwardedHeader, c.HTTP.ProxyProtocol
 	for _, proxy := range c.HTTP.TrustedProxies {
 		if network, err := config.ParseNetwork(proxy); err == nil { // as was checked
 			http.Proxies.Trusted = append(http.Proxies.Trusted, network)

@@ -109,7 +109,7 @@ func (r *Reporter) report(ctx context.Context) error {
 	r.sequence++
 	made := &nodepb.Report{
 		Node: r.Node, Name: r.Name, Boot: r.Boot, Sequence: r.sequence, Leaving: r.leaving.Load() || r.unfit.Load(), DiskFree: r.Store.FreeBytes(),
-		Unreached: r.Cut(), Level: r.Level(), Replicas: make([]*nodepb.Replica, 0, len(held)),
+		Unreached: r.Cut(), Level: r.Level(), LogDelayMs: uint32(r.Store.LogDelay().Milliseconds()), Replicas: make([]*nodepb.Replica, 0, len(held)),
 	}
 	for i := range held {
 		made.Replicas = append(made.Replicas, r.replica(&held[i]))
