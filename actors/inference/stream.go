@@ -110,7 +110,7 @@ func copyChunks(exchange *provider.Exchange, source *provider.Events, out *chunk
 	for {
 		chunk, err := source.Next()
 		switch {
-		case errors.Is(err, io.EOF) && !out.begun && source.Any:
+		case errors.Is(err, io.EOF) && !out.begun && (source.Text || source.Document != nil):
 			return documentError(source.Document, out)
 		case errors.Is(err, io.EOF) && !out.begun:
 			return &provider.Failure{Class: provider.Cut, Reason: io.ErrUnexpectedEOF}

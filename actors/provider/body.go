@@ -88,9 +88,15 @@ func (b *watchedBody) patience() time.Duration {
 func (b *watchedBody) count(piece []byte) error {
 	for len(piece) > 0 {
 		end := bytes.IndexByte(piece, '\n')
-		whole := end >= 0
+		if end < 0 {
+			end = len(piece)
+		}
+		if cr := bytes.IndexByte(piece[:end], '\r'); cr >= 0 {
+			end = cr
+		}
+		whole := end < len(piece)
 		if !whole {
-			end = len(piece) - 1
+			end--
 		}
 		b.line += end + 1
 		b.event += end + 1
@@ -101,14 +107,11 @@ func (b *watchedBody) count(piece []byte) error {
 		case b.event > most+maxEventHead:
 			return ErrEventSize
 		}
-		if end > 0 {
-			b.last = piece[end-1]
-		}
-		switch {
-		case whole && (b.line == 1 || b.line == 2 && b.last == '\r'):
+		pair := b.last == '\r' && piece[0] == '\n' // its line has ended already
+		if whole && b.line == 1 && !pair {
 			b.event = 0
-			fallthrough
-		case whole:
+		}
+		if whole {
 			b.line = 0
 		}
 		b.last = piece[end]

@@ -48,7 +48,10 @@ func TestGauge(t *testing.T) {
 	require.NoError(t, events("data: [[[\n\ndata: [[[\n\n"))
 	require.ErrorIs(t, events(strings.Repeat("data: [\n", 4)), rawjson.ErrTooComplex, "an event of many lines is one text")
 	require.ErrorIs(t, events(strings.Repeat("data: 1,\n", 6)), rawjson.ErrTooComplex)
-	for _, between := range []string{"x\n", "\r\r\n", " \n", ":\n"} {
+	for _, end := range []string{"\r", "\r\n"} {
+		require.NoError(t, events(strings.Repeat("data: 1,2"+end+end, 9)), "%q ends a line", end)
+	}
+	for _, between := range []string{"x\n", "x\r", " \n", ":\n"} {
 		require.ErrorIs(t, events(strings.Repeat("data: 1,\n"+between, 6)), rawjson.ErrTooComplex, "%q is no empty line", between)
 	}
 }

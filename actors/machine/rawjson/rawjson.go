@@ -54,12 +54,17 @@ func IsNull(raw []byte) bool { return len(raw) == 0 || string(raw) == "null" }
 // Object splits an object into its fields; of two with one name the later counts. The text must be valid JSON: of one that is
 // not, the fields may be anything, yet nothing outside of the text is touched.
 func Object(raw []byte) (Fields, error) {
+	const usual = 4
+	return make(Fields, 0, usual).Object(raw)
+}
+
+// Object is as the function of that name, in the memory of the fields: they are lost.
+func (f Fields) Object(raw []byte) (Fields, error) {
+	fields := f[:0]
 	at := skipSpace(raw, 0)
 	if at >= len(raw) || raw[at] != '{' {
 		return nil, ErrShape
 	}
-	const usual = 4
-	fields := make(Fields, 0, usual)
 	at = skipSpace(raw, at+1)
 	for at < len(raw) && raw[at] != '}' {
 		if raw[at] != '"' || len(fields) == MaxFields {
@@ -92,12 +97,15 @@ func Object(raw []byte) (Fields, error) {
 }
 
 // Array splits an array of at most limit values, as Object does.
-func Array(raw []byte, limit int) ([][]byte, error) {
+func Array(raw []byte, limit int) ([][]byte, error) { return AppendArray(nil, raw, limit) }
+
+// AppendArray appends the values of an array, as Array.
+func AppendArray(values [][]byte, raw []byte, limit int) ([][]byte, error) {
 	at := skipSpace(raw, 0)
 	if at >= len(raw) || raw[at] != '[' {
 		return nil, ErrShape
 	}
-	var values [][]byte
+	limit += len(values)
 	at = skipSpace(raw, at+1)
 	for at < len(raw) && raw[at] != ']' {
 		end := skipValue(raw, at)

@@ -1,0 +1,78 @@
+package chat_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/actors/dialect/chat"
+	"parley/actors/dialect/chat/chattest"
+	"parley/actors/provider"
+)
+
+// TestManners: what each manner of a server means, streamed in pieces of any size.
+func TestManners(t *testing.T) {
+	for _, c := range chattest.Manners() {
+		t.Run(c.Name, func(t *testing.T) {
+			got, err := read(c.Body)
+			if c.Finish != "" {
+				require.NoError(t, err)
+			} else {
+				failed, ok := errors.AsType[*provider.Failure](err)
+				require.True(t, ok, "%v", err)
+				require.Contains(t, failed.Error(), c.Failure)
+			}
+			want := said{Text: c.Text, Thought: c.Thought, Finish: chat.Finish(c.Finish), Usage: fmt.Sprint(c.Input, c.Output, got.cached(), c.Input > 0)}
+			for _, call := range c.Calls {
+				want.Calls = append(want.Calls, toolCall{call.Name, call.Arguments})
+			}
+			require.Equal(t, want, got)
+		})
+	}
+}
+
+func (s *said) cached() (cached int64) {
+	var input, output int64
+	_, _ = fmt.Sscan(s.Usage, &input, &output, &cached)
+	return cached
+}
+
+// TestFailures: what a failed end means for further attempts.
+func TestFailures(t *testing.T) {
+	const first = `data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":`
+	for body, class := range map[string]provider.Class{
+		"":                                 provider.Cut,
+		"data: [DONE]\n\n":                 provider.Cut,
+		first + `null}]}`:                  provider.Cut,
+		first + `"network_error"}]}`:       provider.Unnamed,
+		first + `"rate_limit_exceeded"}]}`: provider.RateLimited,
+		`data: nonsense`:                   provider.Unreadable,
+		`<html>`:                           provider.Unreadable,
+		`data: {"error":{"type":"overloaded_error","message":"busy"}}`: provider.Overloaded,
+		`data: {"object":"error","code":429,"message":"slow down"}`:    provider.RateLimited,
+	} {
+		_, err := read(body)
+		failed, ok := errors.AsType[*provider.Failure](err)
+		require.True(t, ok, body)
+		require.Equal(t, class, failed.Class, body)
+	}
+}
+
+// TestChoices: an answer is complete when all of its choices are.
+func TestChoices(t *testing.T) {
+	const a, b = `data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}` + "\n\n", `data: {"choices":[{"index":1,"delta":{"content":"b"}}]}` + "\n\n"
+	listen := func([]chat.Delta, bool) error { return nil }
+	reader := chat.NewReader(provider.Redactor{}, 2)
+	require.NoError(t, reader.Stream(strings.NewReader(a), listen))
+	require.False(t, reader.Complete(), "the other choice may come")
+	require.Error(t, chat.NewReader(provider.Redactor{}, 2).Stream(strings.NewReader(a+b), listen))
+	require.NoError(t, chat.NewReader(provider.Redactor{}, 2).Stream(strings.NewReader(a+b+"data: [DONE]\n\n"), listen))
+
+	broken := errors.New("broken")
+	require.ErrorIs(t, chat.NewReader(provider.Redactor{}, 1).Stream(iotest.ErrReader(broken), listen), broken)
+	require.ErrorIs(t, chat.NewReader(provider.Redactor{}, 1).Stream(strings.NewReader(a), func([]chat.Delta, bool) error { return broken }), broken)
+}
