@@ -18,7 +18,7 @@ type Delta struct {
 // choice is one of the answers that n asks for.
 type choice struct {
 	index                  int
-	said, ended            bool
+	said, ended, nameless  bool // nameless: a call of it has no name
 	text, refusal, thought seam
 	calls                  calls
 }
@@ -239,12 +239,9 @@ func (c *choice) implied() Finish {
 }
 
 // end ends the choice.
-func (c *choice) end(finish Finish, delta *Delta) error {
-	if c.calls.nameless() && finish != Length && finish != Filter {
-		return misshapen("a tool call has no name")
-	}
+func (c *choice) end(finish Finish, delta *Delta) {
 	if !c.ended {
 		c.ended, delta.Finish = true, finish
+		c.nameless = c.calls.nameless() && finish != Length && finish != Filter
 	}
-	return nil
 }

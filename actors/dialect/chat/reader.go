@@ -53,7 +53,7 @@ func (r *Reader) Stream(body io.Reader, hear func(deltas []Delta, more bool) err
 			return r.end(source, hear)
 		}
 		if err != nil {
-			return err
+			return cmp.Or(r.nameless(), err)
 		}
 		deltas, failed := r.Event(event)
 		if err := hear(deltas, failed == nil && source.More()); err != nil {
@@ -61,6 +61,16 @@ func (r *Reader) Stream(body io.Reader, hear func(deltas []Delta, more bool) err
 		}
 		if failed != nil {
 			return failed
+		}
+	}
+	return r.nameless()
+}
+
+// nameless is the failure of an answer that ended with a call that cannot be made.
+func (r *Reader) nameless() error {
+	for _, one := range r.choices {
+		if one.nameless {
+			return misshapen("a tool call without a name")
 		}
 	}
 	return nil
@@ -102,15 +112,22 @@ func (r *Reader) ended() error {
 			return &provider.Failure{Class: provider.Cut, Reason: provider.ErrCut}
 		}
 	}
-	return nil
+	return r.nameless()
 }
 
 // Document reads an answer in one piece.
 func (r *Reader) Document(document []byte) ([]Delta, error) {
 	r.whole = true
 	deltas, failed := r.Event(document)
-	if failed == nil && len(deltas) == 0 {
+	switch {
+	case failed != nil:
+	case len(deltas) == 0:
 		failed = misshapen("the answer has no choices")
+	default:
+		failed = r.nameless()
+	}
+	if told, ok := errors.AsType[*provider.Failure](failed); ok && told.Class == provider.Unnamed {
+		told.Final = true // whoever answers so was asked, and refused
 	}
 	return deltas, failed
 }
@@ -190,7 +207,7 @@ func (r *Reader) choice(position int, raw []byte, document bool) error {
 		failed = r.finish(one, part.Get("finish_reason"), raw, &delta)
 	}
 	if failed == nil && document && !one.ended {
-		failed = one.end(one.implied(), &delta)
+		one.end(one.implied(), &delta)
 	}
 	r.deltas = append(r.deltas, delta)
 	return failed
@@ -217,7 +234,8 @@ func (r *Reader) finish(one *choice, raw, part []byte, delta *Delta) error {
 	if !known {
 		return r.unknownEnd(reason, part)
 	}
-	return one.end(finish, delta)
+	one.end(finish, delta)
+	return nil
 }
 
 // endMark ends the choices that were not ended, if there is anything.
@@ -236,9 +254,7 @@ func (r *Reader) endMark() ([]Delta, error) {
 			continue
 		}
 		delta := Delta{Choice: one.index}
-		if err := one.end(one.implied(), &delta); err != nil {
-			return r.deltas, err
-		}
+		one.end(one.implied(), &delta)
 		r.deltas = append(r.deltas, delta)
 	}
 	return r.deltas, nil

@@ -11,8 +11,9 @@ var ErrTooComplex = errors.New("JSON nests too deep, or has too many values")
 type Gauge struct {
 	// MaxDepth bounds how deep arrays and objects nest, MaxValues how many values there are.
 	MaxDepth, MaxValues int
-	// Events says that the text is an event stream: an empty line ends a JSON text; a line ends with CR, LF or both.
-	Events bool
+	// Events says that the text is an event stream: an empty line ends a JSON text. CR says that a CR alone ends a line, too: not
+	// every reader knows that.
+	Events, CR bool
 
 	depth, values  int
 	before         int // values of the texts that have ended
@@ -27,8 +28,6 @@ func (g *Gauge) Take(piece []byte) error {
 		switch {
 		case c == '\n' || c == '\r':
 			g.endLine(c)
-			g.last = c
-			continue
 		case g.escape:
 			g.escape = false
 		case g.quoted:
@@ -37,7 +36,9 @@ func (g *Gauge) Take(piece []byte) error {
 			g.look(c)
 		}
 		g.last = c
-		g.line++
+		if g.line++; c == '\n' || c == '\r' && g.CR {
+			g.line = 0
+		}
 		if g.depth > g.MaxDepth || g.values > g.MaxValues {
 			return ErrTooComplex
 		}
@@ -61,15 +62,15 @@ func (g *Gauge) look(c byte) {
 
 // endLine: no string goes over the end of a line, so what is no JSON, say a comment of an event stream, cannot hide any.
 func (g *Gauge) endLine(c byte) {
-	if c == '\n' && g.last == '\r' {
-		return // its line has ended already
-	}
 	g.quoted, g.escape = false, false
-	if g.Events && g.line == 0 {
+	empty := g.line == 0 && (c == '\n' || g.CR)
+	if g.last == '\r' && c == '\n' { // both end one line
+		empty = g.line == 1 && !g.CR
+	}
+	if g.Events && empty {
 		g.before += g.values
 		g.depth, g.values = 0, 0
 	}
-	g.line = 0
 }
 
 // Values is how many values were seen so far, over all the texts of an event stream.

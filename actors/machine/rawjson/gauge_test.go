@@ -48,11 +48,24 @@ func TestGauge(t *testing.T) {
 	require.NoError(t, events("data: [[[\n\ndata: [[[\n\n"))
 	require.ErrorIs(t, events(strings.Repeat("data: [\n", 4)), rawjson.ErrTooComplex, "an event of many lines is one text")
 	require.ErrorIs(t, events(strings.Repeat("data: 1,\n", 6)), rawjson.ErrTooComplex)
-	for _, end := range []string{"\r", "\r\n"} {
-		require.NoError(t, events(strings.Repeat("data: 1,2"+end+end, 9)), "%q ends a line", end)
-	}
-	for _, between := range []string{"x\n", "x\r", " \n", ":\n"} {
+	for _, between := range []string{"x\n", "\r\r\n", " \n", ":\n"} {
 		require.ErrorIs(t, events(strings.Repeat("data: 1,\n"+between, 6)), rawjson.ErrTooComplex, "%q is no empty line", between)
+	}
+}
+
+func TestGaugeOfCR(t *testing.T) {
+	take := func(text string) error {
+		g := rawjson.Gauge{MaxDepth: 3, MaxValues: 5, Events: true, CR: true}
+		for i := range len(text) {
+			if err := g.Take([]byte(text[i : i+1])); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, end := range []string{"\r", "\n", "\r\n"} {
+		require.NoError(t, take(strings.Repeat("data: 1,2"+end+end, 9)), "%q", end)
+		require.ErrorIs(t, take(strings.Repeat("data: 1,2"+end, 9)), rawjson.ErrTooComplex, "%q ends a line, not a text", end)
 	}
 }
 
