@@ -94,7 +94,7 @@ func (c *Caller) relayChat(ctx context.Context, call *Call, t *target) (*complet
 		if failed != nil {
 			return failed
 		}
-		return said.read(t.reader(call), answer)
+		return said.read(chat.NewReader(provider.RedactorOf(t.model), 1), answer)
 	})
 	if err != nil {
 		return said, err
@@ -133,7 +133,7 @@ func (s *completion) cut() bool {
 
 // append renders the answer (document 3, 10.2).
 func (s *completion) append(call *Call) []byte {
-	dst := make([]byte, 0, s.size()+1<<10)
+	dst := make([]byte, 0, s.size()+512)
 	dst = append(dst, `{"id":`...)
 	dst = appendID(dst)
 	dst = append(dst, `,"object":"chat.completion","created":`...)

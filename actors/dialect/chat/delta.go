@@ -70,9 +70,9 @@ func (c *choice) field(field rawjson.Field, whole bool, r *Reader, delta *Delta)
 	case "role":
 		return nil
 	case "content":
-		return c.words(field.Name, value, &delta.Text, delta)
+		return words(field.Name, value, &delta.Text, delta, 0)
 	case "refusal":
-		return c.words(field.Name, value, &delta.Refusal, delta)
+		return words(field.Name, value, &delta.Refusal, delta, 0)
 	case "reasoning_content", "reasoning":
 		if field.Name == "reasoning" && !isEmpty(r.message.Get("reasoning_content")) {
 			return nil
@@ -80,7 +80,7 @@ func (c *choice) field(field rawjson.Field, whole bool, r *Reader, delta *Delta)
 		if value[0] == '{' {
 			break // not known how to read it
 		}
-		return c.words(field.Name, value, &delta.Thought, delta)
+		return words(field.Name, value, &delta.Thought, delta, 0)
 	case "tool_calls":
 		return c.readCalls(value, whole, delta)
 	}
@@ -90,29 +90,30 @@ func (c *choice) field(field rawjson.Field, whole bool, r *Reader, delta *Delta)
 	return nil
 }
 
+const (
+	// maxParts bounds the parts of a text, maxNested how deep they nest.
+	maxParts, maxNested = 100_000, 4
+)
+
 // words reads a text, or parts of one.
-func (c *choice) words(name string, raw []byte, into *Text, delta *Delta) error {
+func words(name string, raw []byte, into *Text, delta *Delta, nested int) error {
 	switch {
 	case rawjson.IsNull(raw):
 		return nil
 	case raw[0] == '"':
 		*into = into.and(Text(raw))
 		return nil
-	case raw[0] == '{':
-		return c.word(name, raw, into, delta)
-	case raw[0] != '[':
+	case raw[0] == '{' && nested < maxNested:
+		return word(name, raw, into, delta, nested+1)
+	case raw[0] != '[' || nested >= maxNested:
 		return misshapen(name + " is " + kindOf(raw))
 	}
-	parts, err := rawjson.Array(raw, maxValues)
+	parts, err := rawjson.Array(raw, maxParts)
 	if err != nil {
 		return misshapen(name + " has too many parts")
 	}
 	for _, part := range parts {
-		if part[0] == '"' {
-			*into = into.and(Text(part))
-			continue
-		}
-		if err := c.word(name, part, into, delta); err != nil {
+		if err := words(name+"[]", part, into, delta, nested+1); err != nil {
 			return err
 		}
 	}
@@ -120,10 +121,10 @@ func (c *choice) words(name string, raw []byte, into *Text, delta *Delta) error 
 }
 
 // word reads a part of a text. One without words says nothing here.
-func (c *choice) word(name string, raw []byte, into *Text, delta *Delta) error {
+func word(name string, raw []byte, into *Text, delta *Delta, nested int) error {
 	fields, err := rawjson.Object(raw)
 	if err != nil {
-		return misshapen(name + "[] is " + kindOf(raw))
+		return misshapen(name + " is " + kindOf(raw))
 	}
 	names := []string{"text", "content"}
 	switch kind := fields.Text("type"); kind {
@@ -134,7 +135,7 @@ func (c *choice) word(name string, raw []byte, into *Text, delta *Delta) error {
 	}
 	for _, name := range names {
 		if value := fields.Get(name); value != nil && (value[0] == '"' || value[0] == '[') {
-			return c.words(name, value, into, delta)
+			return words(name, value, into, delta, nested)
 		}
 	}
 	return nil

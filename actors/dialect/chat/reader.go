@@ -13,10 +13,8 @@ import (
 
 const (
 	endMark = "[DONE]"
-	// maxChoices bounds n.
+	// maxChoices bounds n, and the tool calls of an event.
 	maxChoices = 128
-	// maxDepth and maxValues bound the JSON of an event.
-	maxDepth, maxValues = 200, 100_000
 )
 
 // Reader reads one answer.
@@ -40,7 +38,12 @@ type Reader struct {
 
 // NewReader returns a reader for an answer of so many choices.
 func NewReader(secrets provider.Redactor, wanted int) *Reader {
-	return &Reader{secrets: secrets, wanted: wanted}
+	const usual = 8
+	memory := make(rawjson.Fields, 3*usual)
+	return &Reader{
+		secrets: secrets, wanted: wanted,
+		chunk: memory[:0:usual], part: memory[usual : usual : 2*usual], message: memory[2*usual : 2*usual : 3*usual],
+	}
 }
 
 // Stream reads a stream to its end. hear gets what each event says, and whether the next event is there already. It returns nil if
@@ -138,8 +141,8 @@ func (r *Reader) Event(event []byte) ([]Delta, error) {
 	if string(event) == endMark {
 		return r.endMark()
 	}
-	if !rawjson.Modest(event, maxDepth, maxValues) || !json.Valid(event) {
-		return nil, misshapen("an event is no JSON, or too much of it")
+	if !json.Valid(event) { // that is split and not decoded: neither depth nor number of its values takes memory
+		return nil, misshapen("an event is no JSON")
 	}
 	chunk, err := r.chunk.Object(event)
 	if err != nil {

@@ -77,3 +77,31 @@ func TestChoices(t *testing.T) {
 	require.ErrorIs(t, chat.NewReader(provider.Redactor{}, 1).Stream(iotest.ErrReader(broken), listen), broken)
 	require.ErrorIs(t, chat.NewReader(provider.Redactor{}, 1).Stream(strings.NewReader(a), func([]chat.Delta, bool) error { return broken }), broken)
 }
+
+// TestHostileEvents: what is large, deep or many is read in time that grows with its size, or refused.
+func TestHostileEvents(t *testing.T) {
+	const size = 2 << 20
+	parts := strings.TrimSuffix(strings.Repeat(`"a",`, 90_000), ",")
+	got, err := read(`data: {"choices":[{"index":0,"delta":{"content":[` + parts + `]},"finish_reason":"stop"}]}`)
+	require.NoError(t, err)
+	require.Len(t, got.Text, 90_000)
+	for _, content := range []string{
+		strings.Repeat("[", 5000) + strings.Repeat("]", 5000),
+		strings.Repeat(`{"content":[`, 2500) + strings.Repeat("]}", 2500),
+		"[" + strings.Repeat(`"",`, size/3) + `""]`,
+	} {
+		_, err := read(`data: {"choices":[{"index":0,"delta":{"content":` + content + `},"finish_reason":"stop"}]}`)
+		require.Error(t, err)
+	}
+	calls := strings.TrimSuffix(strings.Repeat(`{"function":{"name":"a"}},`, 129), ",")
+	for _, event := range []string{
+		`{"choices":[` + strings.Repeat("{},", 600<<10) + `{}]}`,
+		`{"choices":[{"index":0,"delta":{"tool_calls":[` + calls + `]}}]}`,
+		`{"choices":[{"index":128,"delta":{}}]}`, `{"choices":[{"index":-1,"delta":{}}]}`, `{"choices":[7]}`, `{"choices":[{"delta":7}]}`,
+		`{"choices":[{"delta":{"tool_calls":7}}]}`, `{"choices":[{"delta":{"tool_calls":[7]}}]}`, `{"choices":[{"delta":{"tool_calls":[{"function":7}]}}]}`,
+		`7`, `"text"`, `[]`, `{"a":`,
+	} {
+		_, err := read("data: " + event + "\n\ndata: [DONE]\n\n")
+		require.Error(t, err, "%.200s", event)
+	}
+}

@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 )
 
 // Text is a text as JSON, with its quotes. nil = nothing.
@@ -21,17 +22,17 @@ func (t Text) String() string {
 	return text
 }
 
-// and is both texts. Neither is changed.
+// and is both texts, in memory of its own: one with room behind it was made here, and grows.
 func (t Text) and(next Text) Text {
 	switch {
 	case len(next) <= 2:
 		return t
 	case len(t) <= 2:
-		return next
+		return slices.Clip(next)
+	case cap(t) == len(t):
+		t = append(make(Text, 0, 2*(len(t)+len(next))), t...)
 	}
-	joined := make(Text, 0, len(t)+len(next)-2)
-	joined = append(joined, t[:len(t)-1]...)
-	return append(joined, next[1:]...)
+	return append(t[:len(t)-1], next[1:]...)
 }
 
 // seam joins the pieces of one text: JSON escapes each half of a surrogate pair by itself, and the halves may be in two pieces.

@@ -146,6 +146,12 @@ func unquote(raw []byte) (string, error) {
 // name is raw as a string. The usual names of model calls cost no allocation.
 func name(raw []byte) string {
 	switch string(raw) {
+	case "annotations":
+		return "annotations"
+	case "arguments":
+		return "arguments"
+	case "cached_tokens":
+		return "cached_tokens"
 	case "choices":
 		return "choices"
 	case "code":
@@ -160,6 +166,8 @@ func name(raw []byte) string {
 		return "error"
 	case "finish_reason":
 		return "finish_reason"
+	case "function":
+		return "function"
 	case "id":
 		return "id"
 	case "index":
@@ -172,6 +180,8 @@ func name(raw []byte) string {
 		return "messages"
 	case "model":
 		return "model"
+	case "name":
+		return "name"
 	case "object":
 		return "object"
 	case "prompt_tokens":
@@ -180,6 +190,12 @@ func name(raw []byte) string {
 		return "completion_tokens"
 	case "total_tokens":
 		return "total_tokens"
+	case "tool_calls":
+		return "tool_calls"
+	case "reasoning_content":
+		return "reasoning_content"
+	case "refusal":
+		return "refusal"
 	case "role":
 		return "role"
 	case "stream":
