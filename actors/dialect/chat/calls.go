@@ -70,10 +70,10 @@ func (a *calls) add(p *piece, whole bool) (*Call, error) {
 	if len(a.all) == maxCalls {
 		return nil, &provider.Failure{Class: provider.TooLarge, Reason: provider.ErrAnswerSize}
 	}
-	if known != nil && known.again && p.name == "" {
-		p.name = known.name
-	}
 	opened := &call{number: -1, indexes: [2]int{-1, -1}}
+	if known != nil && known.again && p.name == "" { // its head looked like a repetition
+		p.name, opened.ids, known.again = known.name, known.ids, false
+	}
 	a.all = append(a.all, opened)
 	return a.grow(opened, p), nil
 }

@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"strings"
+
 	"parley/actors/machine/rawjson"
 )
 
@@ -60,7 +62,7 @@ func (c *choice) read(raw []byte, whole bool, r *Reader, delta *Delta) error {
 		}
 	}
 	delta.Text, delta.Refusal, delta.Thought = c.text.join(delta.Text), c.refusal.join(delta.Refusal), c.thought.join(delta.Thought)
-	c.said = c.said || delta.Text != nil || delta.Refusal != nil || delta.Calls != nil || !whole && delta.Rest != nil
+	c.said = c.said || delta.Text != nil || delta.Refusal != nil || delta.Calls != nil
 	return nil
 }
 
@@ -86,6 +88,7 @@ func (c *choice) field(field rawjson.Field, whole bool, r *Reader, delta *Delta)
 	}
 	if whole || !isEmpty(value) {
 		delta.Rest = append(delta.Rest, field)
+		c.said = c.said || !whole && !strings.HasPrefix(field.Name, "reasoning")
 	}
 	return nil
 }

@@ -40,6 +40,14 @@ func TestMutatedStreams(t *testing.T) {
 		m := &mutator{rand.New(rand.NewPCG(first, i)), nil}
 		want := m.answer()
 		body := m.encode(want)
+		if m.may("cut", 8) {
+			cut := body[:m.IntN(len(body)+1)]
+			got, err := read(cut)
+			if err == nil { // after the end: all but the usage was there
+				got.Usage = want.Usage
+				require.Equal(t, want, got, "-seed %d, stream %d, %v\n%s", first, i, m.ways, cut)
+			}
+		}
 		got, err := read(body)
 		require.NoError(t, err, "-seed %d, stream %d, %v\n%s", first, i, m.ways, body)
 		require.Equal(t, want, got, "-seed %d, stream %d, %v\n%s", first, i, m.ways, body)
@@ -181,7 +189,7 @@ func (m *mutator) encode(want said) string {
 		}
 		deltas = append(deltas, `{"role":"assistant","content":`+piece+`}`)
 	}
-	deltas = append(deltas, m.calls(want.Calls)...)
+	deltas = m.merge(deltas, m.calls(want.Calls))
 	var input, output, cached int
 	_, _ = fmt.Sscan(want.Usage, &input, &output, &cached)
 	usage := fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d}}`, input, output, cached)
@@ -230,6 +238,22 @@ func (m *mutator) encode(want said) string {
 	return body.String()
 }
 
+// merge keeps the order of both, which may go on at the same time.
+func (m *mutator) merge(a, b []string) []string {
+	if !m.may("calls within the text", 4) {
+		return append(a, b...)
+	}
+	var merged []string
+	for len(a) > 0 && len(b) > 0 {
+		if m.IntN(2) == 0 {
+			merged, a = append(merged, a[0]), a[1:]
+		} else {
+			merged, b = append(merged, b[0]), b[1:]
+		}
+	}
+	return append(append(merged, a...), b...)
+}
+
 func (m *mutator) document(want said) string {
 	var input, output, cached int
 	_, _ = fmt.Sscan(want.Usage, &input, &output, &cached)
@@ -263,8 +287,9 @@ func (m *mutator) calls(all []toolCall) []string {
 	manner := []string{
 		"plain", "interleaved", "name repeated", "name and id repeated", "all under index 0", "arguments under the next index",
 		"arguments under index 0", "a new id in every piece", "no index", "no id", "neither index nor id", "one id for all", "in one list",
-		"id first", "name in pieces", "whole repeated", "arguments as object",
-	}[m.IntN(17)]
+		"id first", "name in pieces", "whole repeated", "arguments as object", "a new id and the name in every piece", "no index, a new id in every piece",
+		"one id for all under index 0", "the id in every piece under index 0",
+	}[m.IntN(21)]
 	m.ways = append(m.ways, manner)
 	piece := func(index int, id, name, arguments string) string {
 		var fields []string
@@ -299,7 +324,22 @@ func (m *mutator) calls(all []toolCall) []string {
 		index := i
 		arguments := m.split(call.Arguments)
 		switch manner {
-		case "plain", "name repeated", "name and id repeated", "all under index 0", "no id", "no index", "neither index nor id", "one id for all":
+		case "a new id and the name in every piece", "no index, a new id in every piece", "the id in every piece under index 0":
+			name := ""
+			fresh := func() string { return fmt.Sprintf("new_%d", m.Uint32()) }
+			switch manner {
+			case "a new id and the name in every piece":
+				name = call.Name
+			case "no index, a new id in every piece":
+				index = -1
+			default:
+				index, fresh = 0, func() string { return id }
+			}
+			deltas = append(deltas, delta(piece(index, id, call.Name, "")))
+			for _, fragment := range arguments {
+				deltas = append(deltas, delta(piece(index, fresh(), name, fragment)))
+			}
+		case "one id for all under index 0", "plain", "name repeated", "name and id repeated", "all under index 0", "no id", "no index", "neither index nor id", "one id for all":
 			name, again := call.Name, ""
 			if strings.HasPrefix(manner, "name") {
 				again = name
@@ -315,6 +355,8 @@ func (m *mutator) calls(all []toolCall) []string {
 				index, id = -1, ""
 			case "one id for all":
 				id = "one"
+			case "one id for all under index 0":
+				index, id = 0, "one"
 			}
 			deltas = append(deltas, delta(piece(index, id, name, "")))
 			for _, fragment := range arguments {

@@ -58,7 +58,11 @@ func (r *Reader) Stream(body io.Reader, hear func(deltas []Delta, more bool) err
 		if err != nil {
 			return cmp.Or(r.nameless(), err)
 		}
+		complete := r.Complete()
 		deltas, failed := r.Event(event)
+		if complete && isUnreadable(failed) {
+			return nil // behind the answer
+		}
 		if err := hear(deltas, failed == nil && source.More()); err != nil {
 			return err
 		}
@@ -67,6 +71,11 @@ func (r *Reader) Stream(body io.Reader, hear func(deltas []Delta, more bool) err
 		}
 	}
 	return r.nameless()
+}
+
+func isUnreadable(err error) bool {
+	failed, ok := errors.AsType[*provider.Failure](err)
+	return ok && failed.Class == provider.Unreadable
 }
 
 // nameless is the failure of an answer that ended with a call that cannot be made.
