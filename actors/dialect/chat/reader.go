@@ -196,7 +196,7 @@ func (r *Reader) choice(position int, raw []byte, document bool) error {
 	index := position
 	if said := part.Get("index"); said != nil {
 		if index, err = strconv.Atoi(unquoted(said)); err != nil || index < 0 || index >= maxChoices {
-			return misshapen("choices[].index is " + string(said[:min(len(said), 32)]))
+			return misshapen("choices[].index is no number of a choice")
 		}
 	}
 	r.Usage.Take(part.Get("usage"))

@@ -1,6 +1,7 @@
 package chat_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -104,4 +105,30 @@ func TestHostileEvents(t *testing.T) {
 		_, err := read("data: " + event + "\n\ndata: [DONE]\n\n")
 		require.Error(t, err, "%.200s", event)
 	}
+}
+
+// FuzzReader: whatever comes, what is said is valid, and read alike in pieces of any size.
+func FuzzReader(f *testing.F) {
+	for _, c := range chattest.Manners() {
+		f.Add(c.Body)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		got, err := read(body)
+		reader := chat.NewReader(provider.Redactor{}, 1)
+		var text string
+		again := reader.Stream(iotest.OneByteReader(strings.NewReader(body)), func(deltas []chat.Delta, _ bool) error {
+			for _, delta := range deltas {
+				text += delta.Text.String()
+				for _, raw := range [][]byte{delta.Text, delta.Refusal, delta.Thought} {
+					require.True(t, raw == nil || json.Valid(raw), "%s", raw)
+				}
+				for _, call := range delta.Calls {
+					require.True(t, call.Arguments == nil || json.Valid(call.Arguments), "%s", call.Arguments)
+				}
+			}
+			return nil
+		})
+		require.Equal(t, got.Text, text)
+		require.Equal(t, err == nil, again == nil, "%v, %v", err, again)
+	})
 }
