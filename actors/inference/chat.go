@@ -1,14 +1,13 @@
 package inference
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"strconv"
 	"time"
 
+	"parley/actors/dialect/chat"
 	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
 	"parley/actors/stranger"
@@ -75,7 +74,7 @@ func (c *Caller) chat(ctx context.Context, call *Call, t *target, used *consumed
 type completion struct {
 	fingerprint []byte // JSON; nil = none
 	created     int64
-	choices     []byte
+	choices     []chat.Delta
 	used        consumed
 }
 
@@ -89,60 +88,43 @@ func (c *Caller) relayChat(ctx context.Context, call *Call, t *target) (*complet
 	if refused != nil {
 		return nil, refused
 	}
-	var said *completion
+	said := &completion{}
 	err = c.attempts(ctx, t, provider.Whole, func(ctx context.Context) error {
 		answer, failed := c.fetch(ctx, t, address, body)
 		if failed != nil {
 			return failed
 		}
-		said, failed = t.readCompletion(answer)
-		return failed
+		return said.read(chat.NewReader(provider.RedactorOf(t.model), 1), answer)
 	})
 	if err != nil {
-		return nil, err
+		return said, err
 	}
-	said.used.guess(call, len(said.choices))
-	if cut(said.choices) {
+	said.used.guess(call, said.size())
+	if said.cut() {
 		return said, cutShort()
 	}
 	return said, nil
 }
 
-// readCompletion checks the envelope of a provider's answer; the choices are passed through.
-func (t *target) readCompletion(answer []byte) (*completion, error) {
-	fields, err := t.readAnswer(answer)
-	if err != nil {
-		return nil, err
-	}
-	said := &completion{
-		choices: fields.Get("choices"), created: number(fields.Get("created")), fingerprint: fields.Get("system_fingerprint"),
-	}
-	if items, err := rawjson.Array(said.choices, maxChoices); err != nil || len(items) == 0 {
-		return nil, unreadable()
-	}
-	said.used, _ = readUsage(fields.Get("usage")) // without it the size is looked at
-	return said, nil
+// read reads a provider's answer.
+func (s *completion) read(reader *chat.Reader, answer []byte) (err error) {
+	s.choices, err = reader.Document(answer)
+	s.fingerprint, s.created = reader.Fingerprint, reader.Created
+	s.used = consumed{Usage: reader.Usage}
+	return err
 }
 
-// cut says whether an answer reached its length limit before it had any content. Only then are its choices decoded.
-func cut(raw []byte) bool {
-	if !bytes.Contains(raw, []byte(`"length"`)) {
-		return false
+func (s *completion) size() (size int) {
+	for i := range s.choices {
+		size += sizeOf(&s.choices[i])
 	}
-	var choices []struct {
-		FinishReason string `json:"finish_reason"`
-		Message      struct {
-			Content   string            `json:"content"`
-			Refusal   string            `json:"refusal"`
-			ToolCalls []json.RawMessage `json:"tool_calls"`
-		} `json:"message"`
-	}
-	if json.Unmarshal(raw, &choices) != nil {
-		return false // content in parts, say: something was said
-	}
-	for _, choice := range choices {
-		message := choice.Message
-		if choice.FinishReason != "length" || message.Content != "" || message.Refusal != "" || len(message.ToolCalls) > 0 {
+	return size
+}
+
+// cut says whether an answer reached its length limit before it had any content.
+func (s *completion) cut() bool {
+	for _, choice := range s.choices {
+		if choice.Finish != chat.Length || choice.Text != nil || choice.Refusal != nil || choice.Calls != nil {
 			return false
 		}
 	}
@@ -151,7 +133,7 @@ func cut(raw []byte) bool {
 
 // append renders the answer (document 3, 10.2).
 func (s *completion) append(call *Call) []byte {
-	dst := make([]byte, 0, len(s.choices)+512)
+	dst := make([]byte, 0, s.size()+512)
 	dst = append(dst, `{"id":`...)
 	dst = appendID(dst)
 	dst = append(dst, `,"object":"chat.completion","created":`...)
@@ -160,9 +142,14 @@ func (s *completion) append(call *Call) []byte {
 	dst = rawjson.AppendString(dst, call.Model)
 	dst = append(dst, `,"system_fingerprint":`...)
 	dst = appendOrNull(dst, s.fingerprint)
-	dst = append(dst, `,"choices":`...)
-	dst = append(dst, s.choices...)
-	dst = append(dst, `,"usage":`...)
+	dst = append(dst, `,"choices":[`...)
+	for i := range s.choices {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendChoice(dst, &s.choices[i])
+	}
+	dst = append(dst, `],"usage":`...)
 	dst = s.used.append(dst)
 	dst = append(dst, `,"request_id":`...)
 	dst = rawjson.AppendString(dst, call.RequestID)

@@ -5,7 +5,9 @@
 // # Two ways to a provider
 //
 // An OpenAI-compatible provider is relayed: parameters are copied as they are (they are never decoded, a body may be megabytes of
-// pictures), the model's id and the credentials are put in, and the answer gets the form of 10.2 and 10.3 around its choices.
+// pictures), the model's id and the credentials are put in. The answer is read by package dialect/chat, as turns read it, and what
+// it says is written in the form of 10.2 and 10.3: texts as they came, calls with clean numbers and ids, fields that are not known
+// as they are.
 // Other providers (Messages, Responses, the scripted stand-in) are called through package actors/turn/model: messages, pictures,
 // tools, sampling and the output cap are a model.Request, all else its Settings, where it has none in the provider's own words.
 //

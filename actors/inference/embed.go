@@ -49,7 +49,7 @@ func (c *Caller) embed(ctx context.Context, call *Call, t *target, used *consume
 		if failed != nil {
 			return failed
 		}
-		*used, _ = readUsage(fields.Get("usage")) // without it the size is looked at
+		*used = readUsage(fields.Get("usage")) // without it the size is looked at
 		data, failed = vectors(fields.Get("data"), packed)
 		return failed
 	})
@@ -91,9 +91,9 @@ func embeddings(call *Call, data []byte, used *consumed) []byte {
 	dst = rawjson.AppendString(dst, call.Model)
 	dst = append(append(dst, `,"data":`...), data...)
 	dst = append(dst, `,"usage":{"prompt_tokens":`...)
-	dst = strconv.AppendInt(dst, used.input, 10)
+	dst = strconv.AppendInt(dst, used.Input, 10)
 	dst = append(dst, `,"total_tokens":`...)
-	dst = strconv.AppendInt(dst, max(used.total, used.input), 10)
+	dst = strconv.AppendInt(dst, max(used.Total, used.Input), 10)
 	dst = append(dst, `},"request_id":`...)
 	dst = rawjson.AppendString(dst, call.RequestID)
 	return append(dst, '}')
@@ -198,7 +198,7 @@ func (c *Caller) standInEmbeddings(call *Call, used *consumed, packed bool) ([]b
 	dst := []byte{'['}
 	for i, text := range texts {
 		words := strings.Fields(strings.ToLower(text))
-		used.input += int64(len(words))
+		used.Input += int64(len(words))
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -213,7 +213,7 @@ func (c *Caller) standInEmbeddings(call *Call, used *consumed, packed bool) ([]b
 		}
 		dst = append(dst, '}')
 	}
-	used.total, used.known = used.input, true
+	used.Total, used.Known = used.Input, true
 	return embeddings(call, append(dst, ']'), used), nil
 }
 

@@ -109,6 +109,8 @@ func worded(err error, callee *agentpb.Model) *Error {
 		e.Param = failed.Param
 	}
 	switch {
+	case e.Message != "" && failed.Class == provider.Unreadable && failed.Message != "":
+		e.Message += ": " + failed.Message
 	case e.Message != "":
 	case failed.Message != "":
 		e.Message = failed.Message

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 
+	"parley/actors/dialect/chat"
 	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
 	"parley/actors/turn/model"
@@ -16,7 +18,7 @@ func (c *Caller) generateChat(ctx context.Context, call *Call, t *target) (*comp
 	if err != nil && generated == nil {
 		return nil, err
 	}
-	said := &completion{choices: generated.choices(), used: usageOf(generated.answer)}
+	said := &completion{choices: []chat.Delta{generated.delta()}, used: usageOf(generated.answer)}
 	said.used.guess(call, len(generated.answer.Text))
 	if err == nil && generated.answer.Stop == model.StopLength && generated.answer.Text == "" && len(generated.answer.ToolCalls) == 0 {
 		err = cutShort()
@@ -98,60 +100,50 @@ func (c *Caller) generate(ctx context.Context, call *Call, t *target, kind strin
 
 func usageOf(answer *model.Answer) consumed {
 	usage := answer.Usage
-	return consumed{
-		input: usage.InputTokens, output: usage.OutputTokens, cached: usage.CachedInputTokens,
-		total: usage.InputTokens + usage.OutputTokens, known: usage.Known, disbelieved: usage.Disbelieved,
+	used := consumed{chat.Usage{
+		Input: usage.InputTokens, Output: usage.OutputTokens, Cached: usage.CachedInputTokens,
+		Total: usage.InputTokens + usage.OutputTokens, Known: usage.Known, Disbelieved: usage.Disbelieved,
+	}}
+	if usage.CachedInputTokens > 0 {
+		used.InputDetails = append(strconv.AppendInt([]byte(`{"cached_tokens":`), usage.CachedInputTokens, 10), '}')
 	}
+	return used
 }
 
-func finishOf(stop model.Stop) string {
+func finishOf(stop model.Stop) chat.Finish {
 	switch stop {
 	case model.StopTools:
-		return "tool_calls"
+		return chat.ToolCalls
 	case model.StopLength:
-		return "length"
+		return chat.Length
 	case model.StopFilter:
-		return "content_filter"
+		return chat.Filter
 	case model.StopEnd:
 	}
-	return "stop"
+	return chat.Stop
 }
 
-// choices renders the answer.
-func (s *generated) choices() []byte {
-	dst := []byte(`[{"index":0,"message":{"role":"assistant","content":`)
-	if s.answer.Text == "" && len(s.answer.ToolCalls) > 0 {
-		dst = append(dst, "null"...)
-	} else {
-		dst = rawjson.AppendString(dst, s.answer.Text)
+// delta is the whole answer.
+func (s *generated) delta() chat.Delta {
+	whole := chat.Delta{
+		Text: textOf(s.answer.Text), Finish: finishOf(s.answer.Stop),
+		Rest: rawjson.Fields{{Name: "annotations", Value: []byte("[]")}},
 	}
-	dst = append(dst, `,"refusal":null,"annotations":[]`...)
 	for i, call := range s.answer.ToolCalls {
-		if i == 0 {
-			dst = append(dst, `,"tool_calls":[`...)
-		} else {
-			dst = append(dst, ',')
-		}
-		dst = appendToolCall(dst, call)
-		dst = append(dst, '}')
+		whole.Calls = append(whole.Calls, callOf(i, call))
 	}
-	if len(s.answer.ToolCalls) > 0 {
-		dst = append(dst, ']')
-	}
-	dst = append(dst, `},"logprobs":null,"finish_reason":`...)
-	dst = rawjson.AppendString(dst, finishOf(s.answer.Stop))
-	return append(dst, '}', ']')
+	return whole
 }
 
-// appendToolCall renders a tool call without its closing brace.
-func appendToolCall(dst []byte, call model.ToolCall) []byte {
-	dst = append(dst, `{"id":`...)
-	dst = rawjson.AppendString(dst, call.ID)
-	dst = append(dst, `,"type":"function","function":{"name":`...)
-	dst = rawjson.AppendString(dst, call.Name)
-	dst = append(dst, `,"arguments":`...)
-	dst = rawjson.AppendString(dst, call.Arguments)
-	return append(dst, '}')
+func textOf(text string) chat.Text {
+	if text == "" {
+		return nil
+	}
+	return rawjson.AppendString(nil, text)
+}
+
+func callOf(number int, call model.ToolCall) chat.Call {
+	return chat.Call{Number: number, First: true, ID: call.ID, Name: call.Name, Arguments: textOf(call.Arguments)}
 }
 
 // generateStream streams the answer of a provider that is not OpenAI-compatible.
@@ -171,7 +163,7 @@ func (c *Caller) generateStream(ctx context.Context, call *Call, t *target, out 
 	}
 	out.used.guess(call, out.answerBytes)
 	out.open(nil, 0)
-	if err := out.part(0, nil, nil, finishOf(generated.answer.Stop), true); err != nil {
+	if err := out.part(&chat.Delta{Finish: finishOf(generated.answer.Stop)}, true); err != nil {
 		return err
 	}
 	return out.close()
@@ -187,26 +179,24 @@ type chunkStream struct {
 
 // Text implements model.Stream.
 func (t *chunkStream) Text(piece string) {
-	delta := append(rawjson.AppendString([]byte(`{"content":`), piece), '}')
-	t.write(delta)
+	t.write(&chat.Delta{Text: textOf(piece)})
 }
 
 // ToolCall implements model.Stream.
 func (t *chunkStream) ToolCall(call model.ToolCall) {
-	delta := append(appendToolCall([]byte(`{"tool_calls":[`), call), `}]}`...)
+	t.write(&chat.Delta{Calls: []chat.Call{callOf(t.calls, call)}})
 	t.calls++
-	t.write(delta)
 }
 
 // Unsaid implements model.Overhearer: it counts for a call that is cut.
 func (t *chunkStream) Unsaid(piece string) { t.out.answerBytes += len(piece) }
 
-func (t *chunkStream) write(delta []byte) {
+func (t *chunkStream) write(delta *chat.Delta) {
 	if t.failed != nil {
 		return
 	}
 	t.out.open(nil, 0)
-	if t.failed = t.out.part(0, delta, nil, "", false); t.failed != nil {
+	if t.failed = t.out.part(delta, false); t.failed != nil {
 		t.cancel(t.failed)
 	}
 }

@@ -34,7 +34,7 @@ func TestOtherProvider(t *testing.T) {
 	require.JSONEq(t, `[{"index":0,"message":{"role":"assistant","content":"Let me look","refusal":null,"annotations":[],
 		"tool_calls":[{"id":"toolu_1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}]},
 		"logprobs":null,"finish_reason":"tool_calls"}]`, string(said.Choices))
-	require.JSONEq(t, `{"prompt_tokens":25,"completion_tokens":12,"cached_tokens":5,"total_tokens":37}`, string(said.Usage))
+	require.JSONEq(t, `{"prompt_tokens":25,"completion_tokens":12,"cached_tokens":5,"total_tokens":37,"prompt_tokens_details":{"cached_tokens":5}}`, string(said.Usage))
 	require.Equal(t, "claude", said.Model)
 	usage := k.usage()
 	require.Equal(t, int64(25), usage.InputTokens)
@@ -71,7 +71,7 @@ func TestOtherProviderStreamed(t *testing.T) {
 		`[{"index":0,"delta":{"content":"look"},"logprobs":null,"finish_reason":null}]`,
 		`[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"toolu_1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}]},"logprobs":null,"finish_reason":null}]`,
 		`[{"index":0,"delta":{},"logprobs":null,"finish_reason":"tool_calls"}]`,
-		`[]{"prompt_tokens":25,"completion_tokens":12,"cached_tokens":5,"total_tokens":37}`,
+		`[]{"prompt_tokens":25,"completion_tokens":12,"cached_tokens":5,"total_tokens":37,"prompt_tokens_details":{"cached_tokens":5}}`,
 	}, chunks)
 }
 

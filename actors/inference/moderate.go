@@ -41,7 +41,7 @@ func (c *Caller) moderate(ctx context.Context, call *Call, t *target, used *cons
 		if results = fields.Get("results"); results == nil {
 			return unreadable()
 		}
-		*used, _ = readUsage(fields.Get("usage")) // most are free and say nothing
+		*used = readUsage(fields.Get("usage")) // most are free and say nothing
 		return nil
 	})
 	if err != nil {

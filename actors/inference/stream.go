@@ -2,19 +2,15 @@ package inference
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"io"
 	"time"
 
+	"parley/actors/dialect/chat"
 	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
 	"parley/actors/stranger"
 	"parley/actors/turn/model"
 )
-
-// endMark is the last event of a stream.
-const endMark = "[DONE]"
 
 // ChatStream makes a chat completion and streams it. After an error before the first chunk nothing was emitted, and the whole call
 // has failed. The error is an *Error, the cause with which ctx ended, or what emit returned.
@@ -29,7 +25,7 @@ func (c *Caller) ChatStream(ctx context.Context, call *Call, emit Emit) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
 	var left error // what emit returned: the caller is gone
-	out := newChunks(call, t, func(chunk []byte, more bool) error {
+	out := newChunks(call, func(chunk []byte, more bool) error {
 		t.made.Begun()
 		if left = emit(chunk, more); left != nil {
 			cancel(left)
@@ -81,6 +77,7 @@ func (c *Caller) relayStream(ctx context.Context, call *Call, t *target, out *ch
 	due := time.Now().Add(c.config.RequestTimeout)
 	err = c.attempts(ctx, t, provider.Streamed, func(ctx context.Context) error {
 		exchange := c.exchange(t)
+		exchange.Lenient = true
 		exchange.Limits = provider.Limits{
 			First: time.Until(due), Idle: c.config.RequestTimeout,
 			MaxStreamBytes: c.config.MaxStreamBytes, MaxLineBytes: c.config.MaxChunkBytes,
@@ -93,7 +90,7 @@ func (c *Caller) relayStream(ctx context.Context, call *Call, t *target, out *ch
 		}
 		response, failed := exchange.Do(request)
 		if failed == nil {
-			failed = copyChunks(exchange, provider.NewEvents(response.Body), out)
+			failed = copyChunks(exchange, response.Body, t.reader(call), out)
 			_ = response.Body.Close() // an error only prevents reuse of the connection
 		}
 		return exchange.Verdict(ctx, failed)
@@ -105,36 +102,30 @@ func (c *Caller) relayStream(ctx context.Context, call *Call, t *target, out *ch
 	return out.close()
 }
 
-// copyChunks relays the chunks until the stream ends.
-func copyChunks(exchange *provider.Exchange, source *provider.Events, out *chunks) error {
-	for {
-		chunk, err := source.Next()
-		switch {
-		case errors.Is(err, io.EOF) && !out.begun && source.Any:
-			return documentError(source.Document, out)
-		case errors.Is(err, io.EOF) && !out.begun:
-			return &provider.Failure{Class: provider.Cut, Reason: io.ErrUnexpectedEOF}
-		case errors.Is(err, io.EOF), err == nil && string(chunk) == endMark:
-			exchange.Finish()
-			return nil
-		case err != nil:
-			return err
-		}
-		exchange.Alive()
-		if err := out.relay(chunk, source.More()); err != nil {
-			return err
-		}
-	}
+// reader reads the answer to a call.
+func (t *target) reader(call *Call) *chat.Reader {
+	return chat.NewReader(provider.RedactorOf(t.model), int(max(number(t.asked(call).Get("n")), 1)))
 }
 
-// documentError is the error of a provider that answered with a JSON document instead of a stream.
-func documentError(document []byte, out *chunks) error {
-	if json.Valid(document) {
-		if fields, err := rawjson.Object(document); err == nil && fields.Get("error") != nil {
-			return provider.Complaint(0, document, provider.RedactorOf(out.callee))
-		}
+// copyChunks relays the chunks until the answer ends.
+func copyChunks(exchange *provider.Exchange, body io.Reader, reader *chat.Reader, out *chunks) error {
+	if !out.begun {
+		out.choices = nil // of an attempt that failed
 	}
-	return unreadable()
+	err := reader.Stream(body, func(deltas []chat.Delta, more bool) error {
+		exchange.Alive()
+		if err := out.hear(reader, deltas, more); err != nil {
+			return err
+		}
+		if len(deltas) > 0 && deltas[len(deltas)-1].Finish != "" && reader.Complete() {
+			exchange.Finish()
+		}
+		return nil
+	})
+	if err == nil {
+		exchange.Finish()
+	}
+	return err
 }
 
 // pretend streams an answer that came in one piece: some models cannot stream tool calls.
@@ -148,19 +139,10 @@ func (c *Caller) pretend(ctx context.Context, call *Call, t *target, out *chunks
 	if err != nil {
 		return err
 	}
-	var parts []struct {
-		Index    int             `json:"index"`
-		Message  json.RawMessage `json:"message"`
-		Logprobs json.RawMessage `json:"logprobs"`
-		Finish   string          `json:"finish_reason"`
-	}
-	if json.Unmarshal(said.choices, &parts) != nil {
-		return worded(unreadable(), t.model)
-	}
 	out.open(said.fingerprint, said.created)
-	for _, part := range parts {
-		if err := out.part(part.Index, part.Message, part.Logprobs, part.Finish, true); err != nil {
-			return worded(err, t.model)
+	for i := range said.choices {
+		if err := out.part(&said.choices[i], true); err != nil {
+			return err
 		}
 	}
 	return out.close()

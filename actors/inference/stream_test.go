@@ -100,7 +100,7 @@ func TestStreamErrors(t *testing.T) {
 }
 
 func TestFinishAdded(t *testing.T) {
-	k := newKit(t, streams(`{"choices":[{"index":0,"delta":{"content":"Hi"}}]}`))
+	k := newKit(t, streams(`{"choices":[{"index":0,"delta":{"content":"Hi"}}]}`, "[DONE]"))
 	got, err := k.stream(streamed)
 	require.NoError(t, err)
 	require.Contains(t, got, `"finish_reason":"stop"`)

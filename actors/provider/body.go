@@ -24,12 +24,13 @@ type watchedBody struct {
 	settled time.Time // when the rest must be there, zero before the answer has ended
 	closed  bool
 	taken   int64 // of the answer's memory, for the event that is being read
+	wrong   error // what is too long, behind what was read
 }
 
 func newWatchedBody(x *Exchange, body io.ReadCloser) *watchedBody {
 	return &watchedBody{
 		Exchange: x, body: body,
-		gauge: rawjson.Gauge{MaxDepth: x.Limits.MaxDepth, MaxValues: x.Limits.MaxValues, Events: true},
+		gauge: rawjson.Gauge{MaxDepth: x.Limits.MaxDepth, MaxValues: x.Limits.MaxValues, Events: true, CR: x.Lenient},
 	}
 }
 
@@ -58,14 +59,23 @@ func (b *watchedBody) read(p []byte) (int, error) {
 		b.timer.Reset(b.patience())
 		defer b.timer.Stop()
 	}
-	n, err := b.body.Read(p)
-	if b.total += int64(n); b.Limits.MaxStreamBytes > 0 && b.total > b.Limits.MaxStreamBytes {
-		n, err = 0, ErrStreamSize
+	if b.wrong != nil {
+		b.broken = b.wrong
+		return 0, b.wrong
 	}
-	if wrong := b.count(p[:n]); wrong != nil {
-		n, err = 0, wrong
-	} else if b.Limits.MaxValues > 0 && b.gauge.Take(p[:n]) != nil {
-		n, err = 0, ErrEventShape
+	n, err := b.body.Read(p)
+	good, wrong := b.count(p[:n])
+	if b.total += int64(n); b.Limits.MaxStreamBytes > 0 && b.total > b.Limits.MaxStreamBytes {
+		good, wrong = min(good, n-int(min(b.total-b.Limits.MaxStreamBytes, int64(n)))), ErrStreamSize
+	}
+	if b.Limits.MaxValues > 0 && b.gauge.Take(p[:good]) != nil {
+		good, wrong = 0, ErrEventShape
+	}
+	if wrong != nil { // what came before it was said
+		n, err, b.wrong = good, nil, wrong
+		if n == 0 {
+			err = wrong
+		}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.broken = err
@@ -84,37 +94,54 @@ func (b *watchedBody) patience() time.Duration {
 	return min(b.Limits.Idle, max(time.Until(b.settled), 0))
 }
 
-// count measures lines and events, and says which is too long.
-func (b *watchedBody) count(piece []byte) error {
-	for len(piece) > 0 {
-		end := bytes.IndexByte(piece, '\n')
-		whole := end >= 0
-		if !whole {
-			end = len(piece) - 1
+// count measures lines and events. When one is too long it says so, and how many bytes come before that.
+func (b *watchedBody) count(piece []byte) (int, error) {
+	for at := 0; at < len(piece); {
+		end := bytes.IndexByte(piece[at:], '\n')
+		if end < 0 {
+			end = len(piece) - at
 		}
-		b.line += end + 1
-		b.event += end + 1
+		if b.Lenient {
+			if cr := bytes.IndexByte(piece[at:at+end], '\r'); cr >= 0 {
+				end = cr
+			}
+		}
+		end += at
+		whole := end < len(piece)
+		if !whole {
+			end--
+		}
+		b.line += end + 1 - at
+		b.event += end + 1 - at
 		switch most := b.Limits.MaxLineBytes; {
 		case most == 0:
 		case b.line > most:
-			return ErrLineSize
+			return at, ErrLineSize
 		case b.event > most+maxEventHead:
-			return ErrEventSize
+			return at, ErrEventSize
 		}
-		if end > 0 {
-			b.last = piece[end-1]
+		before := b.last
+		if end > at {
+			before = piece[end-1]
 		}
-		switch {
-		case whole && (b.line == 1 || b.line == 2 && b.last == '\r'):
+		if whole && b.isEmpty(before, piece[end]) {
 			b.event = 0
-			fallthrough
-		case whole:
+		}
+		if whole {
 			b.line = 0
 		}
 		b.last = piece[end]
-		piece = piece[end+1:]
+		at = end + 1
 	}
-	return nil
+	return len(piece), nil
+}
+
+// isEmpty says whether the line that ended with these bytes is empty.
+func (b *watchedBody) isEmpty(before, last byte) bool {
+	if b.Lenient { // a LF behind a CR ends what has ended
+		return b.line == 1 && (before != '\r' || last != '\n')
+	}
+	return b.line == 1 || b.line == 2 && before == '\r'
 }
 
 // Close reads a finished answer's body to its end, shortly, because a connection whose body was left unread is lost for the next

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"regexp"
@@ -60,7 +61,7 @@ func (f *Failure) classify(message string) Class {
 }
 
 // Complaint reads what a provider says about a failure, in the forms of all known providers: {"error":{message,type,code,param}},
-// {"error":"..."}, {"message"}, {"detail"}, or the inner object alone. The status is 0 for an error in an answer.
+// {"error":"..."}, {"message"}, {"detail"}, {"error_message"}, {"msg"}, or the inner object alone. The status is 0 for an error in an answer.
 func Complaint(status int, document []byte, secrets Redactor) *Failure {
 	f := &Failure{Status: status, InStream: status == 0}
 	message := ""
@@ -69,12 +70,10 @@ func Complaint(status int, document []byte, secrets Redactor) *Failure {
 		if err != nil || inner.Get("message") == nil && inner.Get("type") == nil && inner.Get("code") == nil {
 			inner = outer
 		}
-		for _, words := range []string{inner.Text("message"), outer.Text("error"), outer.Text("detail")} {
-			if message == "" {
-				message = words
-			}
+		for _, name := range []string{"message", "error", "detail", "error_message", "error_msg", "msg"} {
+			message = cmp.Or(message, inner.Text(name), outer.Text(name))
 		}
-		f.Kind, f.Code, f.Param = inner.Text("type"), inner.Text("code"), inner.Text("param")
+		f.Kind, f.Code, f.Param = inner.Text("type"), cmp.Or(inner.Text("code"), inner.Text("error_code")), inner.Text("param")
 		if number, err := strconv.Atoi(string(inner.Get("code"))); err == nil && status == 0 && number >= 400 && number < 600 {
 			f.Status = number
 		}

@@ -6,7 +6,7 @@
 //   - Circuits: a service that failed too often in a row gets no calls for a while; then one call tries whether it works again.
 //   - Exchange: one HTTP request of one attempt, under limits of time (first piece, silence) and size (line, event, response).
 //   - Failure: what went wrong as data, classified once. Each surface words it.
-//   - Events: the data of a stream of server-sent events.
+//   - Events: the data of a stream of server-sent events, and of a document in place of one.
 //   - Redactor: removes credentials from text that is shown or logged.
 //   - Cost: the price of tokens.
 //

@@ -5,18 +5,22 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 )
 
-// Events reads the data of a stream of server-sent events. Who reads the stream bounds it: see Limits.
+// Events reads the data of a stream of server-sent events. Who reads the stream bounds it: see Limits. A line ends with CR, LF or
+// both.
 type Events struct {
 	reader *bufio.Reader
 	line   []byte
 	data   []byte
-	// Document is the first line that could be that of a JSON object, nil if there was none: some providers answer with a document
-	// in place of a stream.
+	cr     bool // the line before ended with CR: an LF that follows belongs to it
+	begun  bool // the first line was read
+	// Document is what came outside of events and looks like JSON, over as many lines as there are: some providers answer with a
+	// document in place of a stream, or end a stream with one that says what went wrong. nil = nothing.
 	Document []byte
-	// Any says that something came, be it no event.
-	Any bool
+	// Text says that something came that is no part of a stream, nor a document.
+	Text bool
 }
 
 // NewEvents reads a stream.
@@ -29,10 +33,18 @@ func NewEvents(stream io.Reader) *Events {
 func (e *Events) More() bool {
 	held, _ := e.reader.Peek(e.reader.Buffered()) // no more than there is
 	at := bytes.Index(held, []byte("data:"))
-	return at >= 0 && (bytes.Contains(held[at:], []byte("\n\n")) || bytes.Contains(held[at:], []byte("\r\n\r\n")))
+	if at < 0 {
+		return false
+	}
+	for _, end := range []string{"\n\n", "\r\n\r\n", "\r\r"} {
+		if bytes.Contains(held[at:], []byte(end)) {
+			return true
+		}
+	}
+	return false
 }
 
-// Next returns the data of the next event, valid until the next call; io.EOF at the end of the stream.
+// Next returns the data of the next event that has any, valid until the next call; io.EOF at the end of the stream.
 func (e *Events) Next() ([]byte, error) {
 	e.data = e.data[:0]
 	for {
@@ -41,17 +53,23 @@ func (e *Events) Next() ([]byte, error) {
 			return nil, err
 		}
 		ended := err != nil
-		e.Any = e.Any || len(line) > 0 || !ended
+		if !e.begun {
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+			e.begun = true
+		}
 		if value, ok := bytes.CutPrefix(line, []byte("data:")); ok {
 			if len(e.data) > 0 {
 				e.data = append(e.data, '\n')
 			}
 			e.data = append(e.data, bytes.TrimPrefix(value, []byte(" "))...)
-		} else if len(line) > 0 && line[0] == '{' && e.Document == nil && len(line) < maxErrorBody {
-			e.Document = append([]byte(nil), line...)
+		} else if err := e.outside(line); err != nil {
+			return nil, err
 		}
-		if (len(line) == 0 || ended) && len(e.data) > 0 {
-			return bytes.TrimSpace(e.data), nil
+		if len(line) == 0 || ended {
+			if data := bytes.TrimSpace(e.data); len(data) > 0 {
+				return data, nil
+			}
+			e.data = e.data[:0]
 		}
 		if ended {
 			return nil, io.EOF
@@ -59,17 +77,63 @@ func (e *Events) Next() ([]byte, error) {
 	}
 }
 
-// nextLine returns the next line without its end; io.EOF with the last one.
+// outside takes a line that is no data: one of a document over several lines, within an event or instead of any.
+func (e *Events) outside(line []byte) error {
+	if len(line) == 0 || line[0] == ':' {
+		return nil
+	}
+	switch {
+	case len(e.data) > 0 && strings.IndexByte(" \t}]\"", line[0]) >= 0:
+		e.data = append(append(e.data, '\n'), line...)
+	case e.Document != nil, line[0] == '{', line[0] == '[':
+		const most = 4 << 20 // blank lines within it begin the count of an event anew
+		if len(e.Document)+len(line) > most {
+			return ErrEventSize
+		}
+		e.Document = append(append(e.Document, line...), '\n')
+	default:
+		e.Text = e.Text || !isField(line)
+	}
+	return nil
+}
+
+// isField says whether a line is one of a stream.
+func isField(line []byte) bool {
+	name, _, _ := bytes.Cut(line, []byte(":"))
+	switch string(name) {
+	case "event", "id", "retry", "data":
+		return true
+	}
+	return false
+}
+
+// nextLine returns the next line without its end, valid until the next call; io.EOF with the last one.
 func (e *Events) nextLine() ([]byte, error) {
 	e.line = e.line[:0]
 	for {
-		piece, err := e.reader.ReadSlice('\n')
-		if err == nil && len(e.line) == 0 {
-			return bytes.TrimRight(piece, "\r\n"), nil
+		held, err := e.reader.Peek(max(e.reader.Buffered(), 1))
+		if len(held) == 0 {
+			return e.line, err
 		}
-		e.line = append(e.line, piece...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return bytes.TrimRight(e.line, "\r\n"), err
+		if e.cr && held[0] == '\n' {
+			held = held[1:]
+			_, _ = e.reader.Discard(1) // it was peeked at
+		}
+		e.cr = false
+		end := bytes.IndexByte(held, '\n')
+		if end < 0 {
+			end = len(held)
+		}
+		if cr := bytes.IndexByte(held[:end], '\r'); cr >= 0 {
+			end, e.cr = cr, true
+		}
+		_, _ = e.reader.Discard(min(end+1, len(held)))
+		if end < len(held) && len(e.line) == 0 {
+			return held[:end], nil
+		}
+		e.line = append(e.line, held[:end]...)
+		if end < len(held) {
+			return e.line, nil
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -52,6 +53,8 @@ type Exchange struct {
 	Limits  Limits
 	// Events says that only a stream of events is let through.
 	Events bool
+	// Lenient says that the answer is read by Events: a line may end with CR alone, and a JSON document come in place of a stream.
+	Lenient bool
 
 	cancel context.CancelCauseFunc
 	timer  *time.Timer // armed while the provider owes something
@@ -176,7 +179,8 @@ func (x *Exchange) refusal(response *http.Response) *Failure {
 	packed := response.Header.Get("Content-Encoding")
 	if x.Events {
 		kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")) // an unreadable type is no event stream
-		wanted = response.StatusCode == http.StatusOK && kind == "text/event-stream"
+		wanted = kind == "text/event-stream" || x.Lenient && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
+		wanted = wanted && response.StatusCode == http.StatusOK
 	}
 	if wanted {
 		if x.Events && packed != "" && packed != "identity" {

@@ -11,8 +11,9 @@ var ErrTooComplex = errors.New("JSON nests too deep, or has too many values")
 type Gauge struct {
 	// MaxDepth bounds how deep arrays and objects nest, MaxValues how many values there are.
 	MaxDepth, MaxValues int
-	// Events says that the text is an event stream: an empty line ends a JSON text.
-	Events bool
+	// Events says that the text is an event stream: an empty line ends a JSON text. CR says that a CR alone ends a line, too: not
+	// every reader knows that.
+	Events, CR bool
 
 	depth, values  int
 	before         int // values of the texts that have ended
@@ -35,7 +36,7 @@ func (g *Gauge) Take(piece []byte) error {
 			g.look(c)
 		}
 		g.last = c
-		if g.line++; c == '\n' {
+		if g.line++; c == '\n' || c == '\r' && g.CR {
 			g.line = 0
 		}
 		if g.depth > g.MaxDepth || g.values > g.MaxValues {
@@ -62,7 +63,11 @@ func (g *Gauge) look(c byte) {
 // endLine: no string goes over the end of a line, so what is no JSON, say a comment of an event stream, cannot hide any.
 func (g *Gauge) endLine(c byte) {
 	g.quoted, g.escape = false, false
-	if empty := g.line == 0 || g.line == 1 && g.last == '\r'; g.Events && empty && c == '\n' {
+	empty := g.line == 0 && (c == '\n' || g.CR)
+	if g.last == '\r' && c == '\n' { // both end one line
+		empty = g.line == 1 && !g.CR
+	}
+	if g.Events && empty {
 		g.before += g.values
 		g.depth, g.values = 0, 0
 	}

@@ -53,6 +53,22 @@ func TestGauge(t *testing.T) {
 	}
 }
 
+func TestGaugeOfCR(t *testing.T) {
+	take := func(text string) error {
+		g := rawjson.Gauge{MaxDepth: 3, MaxValues: 5, Events: true, CR: true}
+		for i := range len(text) {
+			if err := g.Take([]byte(text[i : i+1])); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, end := range []string{"\r", "\n", "\r\n"} {
+		require.NoError(t, take(strings.Repeat("data: 1,2"+end+end, 9)), "%q", end)
+		require.ErrorIs(t, take(strings.Repeat("data: 1,2"+end, 9)), rawjson.ErrTooComplex, "%q ends a line, not a text", end)
+	}
+}
+
 func TestGaugeValues(t *testing.T) {
 	g := rawjson.Gauge{MaxDepth: 9, MaxValues: 9, Events: true}
 	for seen, text := range []string{"", "data: [1", ",2]\n", "\n", "data: {}", "\n\n", "data: [[]]\n\n"} {

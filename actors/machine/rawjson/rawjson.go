@@ -54,12 +54,17 @@ func IsNull(raw []byte) bool { return len(raw) == 0 || string(raw) == "null" }
 // Object splits an object into its fields; of two with one name the later counts. The text must be valid JSON: of one that is
 // not, the fields may be anything, yet nothing outside of the text is touched.
 func Object(raw []byte) (Fields, error) {
+	const usual = 4
+	return make(Fields, 0, usual).Object(raw)
+}
+
+// Object is as the function of that name, in the memory of the fields: they are lost.
+func (f Fields) Object(raw []byte) (Fields, error) {
+	fields := f[:0]
 	at := skipSpace(raw, 0)
 	if at >= len(raw) || raw[at] != '{' {
 		return nil, ErrShape
 	}
-	const usual = 4
-	fields := make(Fields, 0, usual)
 	at = skipSpace(raw, at+1)
 	for at < len(raw) && raw[at] != '}' {
 		if raw[at] != '"' || len(fields) == MaxFields {
@@ -92,12 +97,15 @@ func Object(raw []byte) (Fields, error) {
 }
 
 // Array splits an array of at most limit values, as Object does.
-func Array(raw []byte, limit int) ([][]byte, error) {
+func Array(raw []byte, limit int) ([][]byte, error) { return AppendArray(nil, raw, limit) }
+
+// AppendArray appends the values of an array, as Array.
+func AppendArray(values [][]byte, raw []byte, limit int) ([][]byte, error) {
 	at := skipSpace(raw, 0)
 	if at >= len(raw) || raw[at] != '[' {
 		return nil, ErrShape
 	}
-	var values [][]byte
+	limit += len(values)
 	at = skipSpace(raw, at+1)
 	for at < len(raw) && raw[at] != ']' {
 		end := skipValue(raw, at)
@@ -138,6 +146,12 @@ func unquote(raw []byte) (string, error) {
 // name is raw as a string. The usual names of model calls cost no allocation.
 func name(raw []byte) string {
 	switch string(raw) {
+	case "annotations":
+		return "annotations"
+	case "arguments":
+		return "arguments"
+	case "cached_tokens":
+		return "cached_tokens"
 	case "choices":
 		return "choices"
 	case "code":
@@ -152,6 +166,8 @@ func name(raw []byte) string {
 		return "error"
 	case "finish_reason":
 		return "finish_reason"
+	case "function":
+		return "function"
 	case "id":
 		return "id"
 	case "index":
@@ -164,6 +180,8 @@ func name(raw []byte) string {
 		return "messages"
 	case "model":
 		return "model"
+	case "name":
+		return "name"
 	case "object":
 		return "object"
 	case "prompt_tokens":
@@ -172,6 +190,12 @@ func name(raw []byte) string {
 		return "completion_tokens"
 	case "total_tokens":
 		return "total_tokens"
+	case "tool_calls":
+		return "tool_calls"
+	case "reasoning_content":
+		return "reasoning_content"
+	case "refusal":
+		return "refusal"
 	case "role":
 		return "role"
 	case "stream":

@@ -3,6 +3,8 @@
 // wire form of their service and are kept current by its makers. Everything else about a call is ours and the same for all
 // providers, because the clients decide it each in their own way: time limits, retries, size limits, what an error may say. That is
 // the business of package provider. An adapter writes the request and reads the answer; failure.go words what goes wrong for turns.
+// Answers of Chat Completions are read by package dialect/chat, as the gateway reads them: of that dialect there are many imitators,
+// and the client knows the original only.
 //
 // # The scripted provider is not a language model
 //

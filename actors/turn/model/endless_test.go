@@ -72,7 +72,7 @@ func TestEndlessStreams(t *testing.T) {
 		{
 			name: "calls", only: "chat", code: CodeProviderError, says: "answer is longer",
 			piece: func(wire) string {
-				return chatChunk(`{"tool_calls":[{"index":0,"id":"c1","function":{"name":"a","arguments":"{}"}},{"index":0,"id":"c2","function":{"name":"a","arguments":"{}"}}]}`, "null")
+				return chatChunk(`{"tool_calls":[{"function":{"name":"a","arguments":"{}"}},{"function":{"name":"a","arguments":"{}"}}]}`, "null")
 			},
 		},
 	} {

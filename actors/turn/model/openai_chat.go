@@ -2,8 +2,8 @@ package model
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"net/http"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -11,6 +11,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/shared"
 
+	"parley/actors/dialect/chat"
 	"parley/actors/provider"
 )
 
@@ -22,79 +23,72 @@ type openAIChat struct{}
 
 func (openAIChat) home() string { return openAIHome }
 
+// ask lets the official client make the request, and reads the answer itself, as the gateway does.
 func (openAIChat) ask(ctx context.Context, question *question, out *recorder) error {
-	service := openai.NewChatCompletionService(openAIOptions(question)...)
-	stream := service.NewStreaming(ctx, chatParams(question))
-	defer func() { _ = stream.Close() }() // the verdict knows what went wrong with the body
-
-	refused := false
-	for stream.Next() {
-		chunk := stream.Current()
-		if chunk.JSON.Usage.Valid() {
-			out.setUsage(Usage{
-				InputTokens:       provider.Tokens(chunk.Usage.JSON.PromptTokens.Raw()),
-				OutputTokens:      provider.Tokens(chunk.Usage.JSON.CompletionTokens.Raw()),
-				CachedInputTokens: provider.Tokens(chunk.Usage.PromptTokensDetails.JSON.CachedTokens.Raw()),
-				Known:             true,
-			})
-		}
-		for i := range chunk.Choices {
-			choice := &chunk.Choices[i]
-			if choice.Index != 0 {
-				continue
-			}
-			refused = refused || choice.Delta.Refusal != ""
-			if err := chatDelta(&choice.Delta, out); err != nil {
-				return err
-			}
-			if choice.FinishReason != "" {
-				out.finish(chatStop(choice.FinishReason, refused))
-			}
-		}
+	question.http.Lenient = true
+	client := openai.Client{Options: openAIOptions(question)}
+	var response *http.Response
+	if err := client.Post(ctx, "chat/completions", chatParams(question), &response, option.WithJSONSet("stream", true)); err != nil {
+		return err
 	}
-	return openAIError(stream.Err(), question.secrets)
+	defer func() { _ = response.Body.Close() }() // the verdict knows what went wrong with it
+	mouth := &chatMouth{reader: chat.NewReader(question.secrets, 1), out: out}
+	return mouth.reader.Stream(response.Body, mouth.hear)
 }
 
-func chatDelta(delta *openai.ChatCompletionChunkChoiceDelta, out *recorder) error {
-	if thought, ok := chatThought(delta); ok {
-		out.thought(thought)
+// chatMouth tells a recorder what a reader hears.
+type chatMouth struct {
+	reader  *chat.Reader
+	out     *recorder
+	refused bool
+}
+
+func (m *chatMouth) hear(deltas []chat.Delta, _ bool) error {
+	switch usage := &m.reader.Usage; {
+	case usage.Disbelieved:
+		m.out.setUsage(Usage{InputTokens: provider.NoCount})
+	case usage.Known:
+		m.out.setUsage(Usage{InputTokens: usage.Input, OutputTokens: usage.Output, CachedInputTokens: usage.Cached, Known: true})
 	}
-	if err := out.Text(delta.Content); err != nil {
-		return err
-	}
-	if err := out.Text(delta.Refusal); err != nil {
-		return err
-	}
-	for _, call := range delta.ToolCalls {
-		if err := out.toolPiece(call.Index, call.ID, call.Function.Name, call.Function.Arguments); err != nil {
+	for i := range deltas {
+		if deltas[i].Choice != 0 {
+			continue
+		}
+		if err := m.delta(&deltas[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// chatThought is a piece of what the model thinks, under the names that servers have given it. The client knows none of
-// them and calls every field that it does not know invalid, so only its bytes count.
-func chatThought(delta *openai.ChatCompletionChunkChoiceDelta) (string, bool) {
-	for _, name := range []string{"reasoning_content", "reasoning"} {
-		raw := delta.JSON.ExtraFields[name].Raw()
-		if raw == "" || raw == "null" {
-			continue
-		}
-		var thought string
-		_ = json.Unmarshal([]byte(raw), &thought) // in another form it is a sign of life at least
-		return thought, true
+func (m *chatMouth) delta(delta *chat.Delta) error {
+	if delta.Thought != nil || len(delta.Rest) > 0 { // in another form a thought is a sign of life at least
+		m.out.thought(delta.Thought.String())
 	}
-	return "", false
+	m.refused = m.refused || delta.Refusal != nil
+	for _, text := range []chat.Text{delta.Text, delta.Refusal} {
+		if err := m.out.Text(text.String()); err != nil {
+			return err
+		}
+	}
+	for _, call := range delta.Calls {
+		if err := m.out.toolPiece(int64(call.Number), call.ID, call.Name, call.Arguments.String()); err != nil {
+			return err
+		}
+	}
+	if delta.Finish != "" {
+		m.out.finish(chatStop(delta.Finish, m.refused))
+	}
+	return nil
 }
 
-func chatStop(reason string, refused bool) Stop {
+func chatStop(reason chat.Finish, refused bool) Stop {
 	switch {
-	case reason == "content_filter", refused:
+	case reason == chat.Filter, refused:
 		return StopFilter
-	case reason == "length":
+	case reason == chat.Length:
 		return StopLength
-	case reason == "tool_calls", reason == "function_call":
+	case reason == chat.ToolCalls, reason == chat.FunctionCall:
 		return StopTools
 	default:
 		return StopEnd
