@@ -98,6 +98,9 @@ func wording(failed *provider.Failure, host string) string {
 	case provider.CircuitOpen:
 		return "the model provider has failed too often and is left alone for a while"
 	case provider.Unreadable:
+		if failed.Message != "" && failed.InStream {
+			return "the model provider sent something that cannot be understood: " + provider.Shorten(failed.Message, maxShownText)
+		}
 		if failed.Message != "" {
 			return "the model provider did not stream: " + provider.Shorten(failed.Message, maxShownText)
 		}

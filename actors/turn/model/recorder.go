@@ -20,9 +20,12 @@ type recorder struct {
 	size     int
 	calls    []*toolDraft
 	done     []ToolCall
-	usage    Usage
+	usage    Usage // of the request under way
+	spent    Usage // of those before it
 	stop     Stop
 	idPrefix string
+
+	paused json.RawMessage // the provider wants to be asked to go on with this, its answer so far; nil = it does not
 
 	started  bool // a piece of text or of a tool call has arrived: never ask again
 	finished bool // the provider has ended the answer
@@ -36,7 +39,25 @@ type recorder struct {
 type toolDraft struct {
 	key       int64
 	id, name  string
-	arguments strings.Builder
+	arguments strings.Builder // what came in pieces
+	head      string          // what stood where the call began
+	final     string          // what the provider said last of all of them
+	counted   int             // bytes of the arguments that were heard
+	partial   bool            // the provider says that it is not whole
+}
+
+// said is the arguments as the place says that counts: the last one, else the pieces, else where the call began.
+func (d *toolDraft) said() string {
+	pieces := strings.TrimSpace(d.arguments.String())
+	switch head := strings.TrimSpace(d.head); {
+	case d.final != "":
+		return d.final
+	case pieces == "":
+		return head
+	case !isObject(pieces) && isObject(head+pieces):
+		return head + pieces
+	}
+	return pieces
 }
 
 // alive says that the model is at work.
@@ -116,6 +137,68 @@ func (r *recorder) toolPiece(key int64, id, name, arguments string) error {
 	return nil
 }
 
+// open opens a tool call that its dialect puts together by itself, with begins, adds and settles.
+func (r *recorder) open(key int64) (*toolDraft, error) {
+	if len(r.calls) == maxToolCalls {
+		return nil, provider.ErrAnswerSize
+	}
+	draft := &toolDraft{key: key}
+	r.calls = append(r.calls, draft)
+	return draft, r.grow(0)
+}
+
+// names says what a call is called. What is said again replaces what was said before.
+func (r *recorder) names(draft *toolDraft, id, name string) error {
+	if id != "" {
+		draft.id = strings.ToValidUTF8(id, "\uFFFD")
+	}
+	if name == "" || name == draft.name {
+		return nil
+	}
+	draft.name = strings.ToValidUTF8(name, "\uFFFD")
+	r.unsaid(name)
+	return r.grow(len(id) + len(name))
+}
+
+// begins notes arguments that stand where their call begins: nothing, all of them, or a placeholder.
+func (r *recorder) begins(draft *toolDraft, arguments string) error {
+	if arguments != "" {
+		draft.head = arguments
+	}
+	return r.count(draft, arguments)
+}
+
+// adds notes a piece of arguments.
+func (r *recorder) adds(draft *toolDraft, piece string) error {
+	draft.arguments.WriteString(piece)
+	extra := min(draft.arguments.Len()-draft.counted, len(piece))
+	if extra <= 0 {
+		return nil
+	}
+	draft.counted += extra
+	r.unsaid(piece[len(piece)-extra:])
+	return r.grow(extra)
+}
+
+// settles notes what the provider says is the whole of the arguments. Nothing says nothing.
+func (r *recorder) settles(draft *toolDraft, arguments string) error {
+	if arguments = strings.TrimSpace(arguments); arguments != "" {
+		draft.final = arguments
+	}
+	return r.count(draft, arguments)
+}
+
+// count meters what is new of arguments that were heard in part.
+func (r *recorder) count(draft *toolDraft, arguments string) error {
+	if len(arguments) <= draft.counted {
+		return nil
+	}
+	extra := arguments[draft.counted:]
+	draft.counted = len(arguments)
+	r.unsaid(extra)
+	return r.grow(len(extra))
+}
+
 // draft is the newest tool call with that key, or nil.
 func (r *recorder) draft(key int64) *toolDraft {
 	for i := len(r.calls) - 1; i >= 0; i-- {
@@ -141,21 +224,29 @@ func (r *recorder) deliver() error {
 	if r.stop == StopFilter {
 		return nil
 	}
+	given := map[string]int{}
+	for _, draft := range r.calls {
+		given[draft.id]++
+	}
 	for i, draft := range r.calls {
-		arguments := strings.TrimSpace(draft.arguments.String())
-		if arguments == "" && r.stop != StopLength {
+		arguments := draft.said()
+		if (arguments == "" || arguments == "null") && r.stop != StopLength {
 			arguments = "{}"
 		}
-		whole := isObject(arguments)
+		whole := isObject(arguments) && !draft.partial
 		if !whole && r.stop == StopLength {
 			continue
 		}
 		if draft.name == "" {
 			return errToolName
 		}
-		if draft.id == "" {
+		if draft.id == "" || given[draft.id] < 0 { // another call has it
 			draft.id = fmt.Sprintf("%s_%d", r.idPrefix, i)
+			for given[draft.id] != 0 {
+				draft.id += "x"
+			}
 		}
+		given[draft.id] = -1
 		r.done = append(r.done, ToolCall{ID: draft.id, Name: draft.name, Arguments: strings.ToValidUTF8(arguments, "\uFFFD")})
 	}
 	for _, call := range r.done {
@@ -178,11 +269,39 @@ func (r *recorder) setUsage(usage Usage) {
 		return
 	}
 	usage.CachedInputTokens = min(usage.CachedInputTokens, usage.InputTokens)
+	usage.ReasoningTokens = min(max(usage.ReasoningTokens, 0), usage.OutputTokens)
 	r.usage = usage
 }
 
+// again begins a further request of the call. What the provider has told of one that ended is consumed, however it ended.
+func (r *recorder) again() {
+	if r.usage.Known {
+		r.spent = r.spent.plus(r.usage)
+	}
+	r.usage = Usage{}
+}
+
+// consumed is the usage of the whole call.
+func (r *recorder) consumed() Usage {
+	if r.spent == (Usage{}) || r.usage.Disbelieved {
+		return r.usage
+	}
+	whole := r.spent.plus(r.usage)
+	whole.Known = r.usage.Known || r.usage == (Usage{}) && !r.started // the last one was refused
+	return whole
+}
+
+// plus adds the usage of two requests.
+func (u Usage) plus(more Usage) Usage {
+	return Usage{
+		InputTokens: u.InputTokens + more.InputTokens, OutputTokens: u.OutputTokens + more.OutputTokens,
+		CachedInputTokens: u.CachedInputTokens + more.CachedInputTokens, ReasoningTokens: u.ReasoningTokens + more.ReasoningTokens,
+		Known: u.Known || more.Known,
+	}
+}
+
 func (r *recorder) answer() *Answer {
-	return &Answer{Text: r.text.String(), ToolCalls: r.done, Usage: r.usage, Stop: r.stop}
+	return &Answer{Text: r.text.String(), ToolCalls: r.done, Usage: r.consumed(), Stop: r.stop}
 }
 
 // said is the arguments of a call as a provider is told of them: one refuses a whole conversation for a call that its own
