@@ -40,7 +40,7 @@ type question struct {
 	query     url.Values // parameters of the base URL, which the clients drop
 	http      *provider.Exchange
 	secrets   provider.Redactor
-	paused    []json.RawMessage // what the answer has said so far, each until a pause
+	paused    []json.RawMessage // blocks of the answer so far, which paused
 }
 
 // toolSpec is a Tool whose schema was taken apart one level deep; the values stay as they were written.
@@ -85,7 +85,7 @@ func (n *network) Generate(ctx context.Context, request *Request, stream Stream)
 			if out.finished {
 				return out.deliver()
 			}
-			asked.paused = append(asked.paused, out.paused)
+			asked.paused = append(asked.paused, out.paused...)
 		}
 		return asked.unknownEnd("it pauses its answer again and again")
 	})

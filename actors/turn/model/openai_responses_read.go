@@ -120,7 +120,7 @@ func kindOf(place string) string {
 
 // say passes a piece on.
 func (r *responseReader) say(to *strand, piece, place string) error {
-	piece = strings.ToValidUTF8(piece, "\uFFFD")
+	piece = valid(piece)
 	to.said.WriteString(piece)
 	if kindOf(place) == thinking {
 		r.out.thought(piece)
@@ -132,7 +132,7 @@ func (r *responseReader) say(to *strand, piece, place string) error {
 
 // complete passes on what is missing of a text. Of one that differs from what was said, nothing: what is said stays.
 func (r *responseReader) complete(to *strand, whole, place string) error {
-	rest, goesOn := strings.CutPrefix(strings.ToValidUTF8(whole, "\uFFFD"), to.said.String())
+	rest, goesOn := strings.CutPrefix(valid(whole), to.said.String())
 	if !goesOn || rest == "" {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (r *responseReader) settle(item *responseItem, name string, parts []object,
 		}
 	}
 	for i, part := range parts {
-		text, at := strings.ToValidUTF8(part.text("text")+part.text("refusal"), "\uFFFD"), placeOf(part, place)
+		text, at := valid(part.text("text")+part.text("refusal")), placeOf(part, place)
 		r.refused = r.refused || at == "refusal"
 		whole.WriteString(text)
 		rest := whole.Len() - said.Len()
@@ -455,7 +455,7 @@ func (r *responseReader) sayRest(output []object) (bool, error) {
 			}
 		}
 	}
-	rest, goesOn := strings.CutPrefix(strings.ToValidUTF8(whole.String(), "\uFFFD"), r.out.text.String())
+	rest, goesOn := strings.CutPrefix(valid(whole.String()), r.out.text.String())
 	if !goesOn {
 		return false, nil
 	}

@@ -25,7 +25,8 @@ type recorder struct {
 	stop     Stop
 	idPrefix string
 
-	paused json.RawMessage // the provider wants to be asked to go on with this, its answer so far; nil = it does not
+	paused []json.RawMessage // what the provider has said in this request before it paused, in its own form
+	vague  bool              // a request before this one did not say what it consumed
 
 	started  bool // a piece of text or of a tool call has arrived: never ask again
 	finished bool // the provider has ended the answer
@@ -104,7 +105,7 @@ func (r *recorder) Text(piece string) error {
 	if piece == "" {
 		return nil
 	}
-	piece = strings.ToValidUTF8(piece, "\uFFFD")
+	piece = valid(piece)
 	if err := r.grow(len(piece)); err != nil {
 		return err
 	}
@@ -128,9 +129,9 @@ func (r *recorder) toolPiece(key int64, id, name, arguments string) error {
 		r.calls = append(r.calls, draft)
 	}
 	if id != "" {
-		draft.id = strings.ToValidUTF8(id, "\uFFFD")
+		draft.id = valid(id)
 	}
-	draft.name += strings.ToValidUTF8(name, "\uFFFD")
+	draft.name += valid(name)
 	draft.arguments.WriteString(arguments)
 	r.unsaid(name)
 	r.unsaid(arguments)
@@ -150,12 +151,12 @@ func (r *recorder) open(key int64) (*toolDraft, error) {
 // names says what a call is called. What is said again replaces what was said before.
 func (r *recorder) names(draft *toolDraft, id, name string) error {
 	if id != "" {
-		draft.id = strings.ToValidUTF8(id, "\uFFFD")
+		draft.id = valid(id)
 	}
 	if name == "" || name == draft.name {
 		return nil
 	}
-	draft.name = strings.ToValidUTF8(name, "\uFFFD")
+	draft.name = valid(name)
 	r.unsaid(name)
 	return r.grow(len(id) + len(name))
 }
@@ -217,6 +218,14 @@ func (r *recorder) finish(stop Stop) {
 	}
 }
 
+// pause notes that the provider wants to be asked to go on, with what it has said.
+func (r *recorder) pause(blocks []json.RawMessage) {
+	r.paused = blocks
+	if r.exchange != nil {
+		r.exchange.Finish()
+	}
+}
+
 // deliver passes the tool calls on once the answer has ended. An answer cut by its length may end inside the arguments of a
 // call: such a call is left out. One that is whole and yet no JSON object is passed on: the model is told what is wrong with
 // it, as of any other call that cannot be run.
@@ -247,7 +256,7 @@ func (r *recorder) deliver() error {
 			}
 		}
 		given[draft.id] = -1
-		r.done = append(r.done, ToolCall{ID: draft.id, Name: draft.name, Arguments: strings.ToValidUTF8(arguments, "\uFFFD")})
+		r.done = append(r.done, ToolCall{ID: draft.id, Name: draft.name, Arguments: valid(arguments)})
 	}
 	for _, call := range r.done {
 		r.stream.ToolCall(call)
@@ -275,10 +284,11 @@ func (r *recorder) setUsage(usage Usage) {
 
 // again begins a further request of the call. What the provider has told of one that ended is consumed, however it ended.
 func (r *recorder) again() {
-	if r.usage.Known {
+	if r.usage.Known || r.paused != nil {
 		r.spent = r.spent.plus(r.usage)
+		r.vague = r.vague || !r.usage.Known
 	}
-	r.usage = Usage{}
+	r.usage, r.paused = Usage{}, nil
 }
 
 // consumed is the usage of the whole call.
@@ -287,7 +297,7 @@ func (r *recorder) consumed() Usage {
 		return r.usage
 	}
 	whole := r.spent.plus(r.usage)
-	whole.Known = r.usage.Known || r.usage == (Usage{}) && !r.started // the last one was refused
+	whole.Known = !r.vague && (r.usage.Known || r.usage == (Usage{}) && !r.started) // else the last one was refused
 	return whole
 }
 
@@ -312,6 +322,9 @@ func said(arguments string) string {
 	}
 	return "{}"
 }
+
+// valid is a text without bytes that are none.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // isObject says whether text is one JSON object.
 func isObject(text string) bool {
