@@ -155,19 +155,23 @@ func (r *messagesReader) settle(block *messageBlock, told object, settles func(c
 	return nil
 }
 
-// end takes the end of a block, with which some say all of it once more.
+// end takes the end of a block, with which some say all of it once more, or for the first time.
 func (r *messagesReader) end(told object) error {
 	index, last := told.number("index"), told.object("content_block")
 	for _, block := range slices.Backward(r.blocks) {
-		if block.index == index || index < 0 {
-			block.ended = true
-			if last.string("type") == block.kind {
-				return r.settle(block, last, r.out.settles)
-			}
-			break
+		if block.index != index && index >= 0 {
+			continue
 		}
+		block.ended = true
+		if last.string("type") == block.kind {
+			return r.settle(block, last, r.out.settles)
+		}
+		return nil
 	}
-	return nil
+	if last.raw == nil {
+		return nil
+	}
+	return r.begin(index, last, false)
 }
 
 // say passes a piece of a text or a thought on.
@@ -243,11 +247,6 @@ func (r *messagesReader) meant(kind string, index int64) (*messageBlock, error) 
 	if block := r.newest(kind, index); block != nil {
 		return block, nil
 	}
-	bare := r.newest(kind, -1)
-	if bare != nil && bare.call != nil && !bare.ended && bare.call.arguments.Len() == 0 { // its pieces come under another number
-		bare.index = index
-		return bare, nil
-	}
 	return r.open(kind, index)
 }
 
@@ -265,6 +264,11 @@ func (r *messagesReader) open(kind string, index int64) (*messageBlock, error) {
 
 // finish ends the answer as the provider says, or pauses it.
 func (r *messagesReader) finish() error {
+	order := places{}
+	for _, block := range r.blocks {
+		order.add(block.call, block.index)
+	}
+	order.sort(r.out.calls)
 	switch r.stop {
 	case "end_turn", "stop_sequence":
 		r.out.finish(StopEnd)

@@ -150,7 +150,8 @@ func (i *responseItem) strand(place string, told object) *strand {
 	}
 	index := told.number(number)
 	for _, known := range slices.Backward(i.strands) {
-		if known.name == name && (index < 0 || known.index == index) {
+		if known.name == name && (index < 0 || known.index < 0 || known.index == index) {
+			known.index = max(known.index, index)
 			return known
 		}
 	}
@@ -219,7 +220,7 @@ func (r *responseReader) item(told object, wanted string) error {
 	case item == nil && done:
 		item = r.newest(kind, func(open *responseItem) bool {
 			named := open.call == nil || open.call.name == "" || open.call.name == inner.string("name")
-			return named && (id == "" || open.id == "" || index < 0) && (index < 0 || open.index < 0)
+			return named && (id == "" || open.id == "") && (index < 0 || open.index < 0)
 		})
 	case item != nil && !done && !item.same(id, inner.string("call_id"), index):
 		item = nil
@@ -277,8 +278,7 @@ func (r *responseReader) meant(told object, kind string) (*responseItem, error) 
 	item := r.find(kind, id, "", index)
 	if item == nil {
 		item = r.newest(kind, func(open *responseItem) bool {
-			bare := open.call != nil && open.call.arguments.Len() == 0 // its pieces come under another number
-			return (id == "" || open.id == "" || index < 0 && open.call != nil) && (index < 0 || open.index < 0 || bare)
+			return (id == "" || open.id == "") && (index < 0 || open.index < 0)
 		})
 	}
 	if item == nil {
@@ -329,10 +329,12 @@ func (r *responseReader) find(kind, id, callID string, index int64) *responseIte
 	return found
 }
 
-// What speaks for an item.
+// What speaks for an item, and what against it.
 const (
-	byNumber = 2
-	byID     = 4
+	byNumber      = 2
+	byID          = 4
+	anotherID     = 1 // some make up a new one each time
+	anotherNumber = 3
 )
 
 func (i *responseItem) score(kind, id, callID string, index int64) (score int) {
@@ -342,11 +344,19 @@ func (i *responseItem) score(kind, id, callID string, index int64) (score int) {
 	if id != "" && id == i.id {
 		score += byID
 	}
-	if callID != "" && i.call != nil && callID == i.call.id {
+	switch {
+	case callID == "" || i.call == nil || i.call.id == "":
+	case callID == i.call.id:
 		score += byID
+	default:
+		score -= anotherID
 	}
-	if index >= 0 && index == i.index {
+	switch {
+	case index < 0 || i.index < 0:
+	case index == i.index:
 		score += byNumber
+	default:
+		score -= anotherNumber
 	}
 	return score
 }
@@ -392,55 +402,68 @@ func (r *responseReader) end(told object, event string) error {
 	return nil
 }
 
-// finish puts the calls in the order of the output.
+// finish ends the answer, with its calls in the order of the output.
 func (r *responseReader) finish(stop Stop) {
-	at := map[*toolDraft]int64{}
-	last := int64(0)
+	order := places{}
 	for _, item := range r.items {
-		if item.index >= 0 {
-			last = item.index
-		}
-		if item.call != nil {
-			at[item.call] = last
-		}
+		order.add(item.call, item.index)
 	}
-	slices.SortStableFunc(r.out.calls, func(a, b *toolDraft) int { return cmp.Compare(at[a], at[b]) })
+	order.sort(r.out.calls)
 	r.out.finish(stop)
 }
 
-// settleAll takes the output of a response: each item is that which most speaks for, or the next of its kind, or one that did not come
-// before. What it does not hold is not contradicted.
+// settleAll takes the output of a response. What it does not hold is not contradicted.
 func (r *responseReader) settleAll(output []object) error {
 	all, err := r.sayRest(output)
 	if err != nil {
 		return err
 	}
-	known := slices.Clone(r.items)
+	known := r.match(output)
 	for i, told := range output {
-		kind := itemKind(told)
+		kind, item := itemKind(told), known[i]
 		if kind == "" || kind == message && all {
 			continue
 		}
-		at, best := -1, -1
-		for j, item := range known {
-			if item == nil || item.kind != kind || item.call != nil && item.call.name != "" && item.call.name != told.string("name") {
-				continue
-			}
-			if score := item.score(kind, told.string("id"), told.string("call_id"), int64(i)); score > best {
-				at, best = j, score
+		if item == nil {
+			if item, err = r.open(kind, told.string("id"), int64(i)); err != nil {
+				return err
 			}
 		}
-		var item *responseItem
-		if at >= 0 {
-			item, known[at] = known[at], nil
-		} else if item, err = r.open(kind, told.string("id"), int64(i)); err != nil {
-			return err
-		}
+		item.index = int64(i)
 		if err := r.fill(item, told, false); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// match finds the items that came before among those of the output: those with an id first, then those with a number, then the next of
+// their kind that nothing speaks against.
+func (r *responseReader) match(output []object) []*responseItem {
+	matched, left := make([]*responseItem, len(output)), slices.Clone(r.items)
+	for _, least := range []int{byID, 1, -anotherNumber} {
+		for i, told := range output {
+			if matched[i] != nil {
+				continue
+			}
+			at, best := -1, least-1
+			for j, item := range left {
+				if item.call != nil && item.call.name != "" && item.call.name != told.string("name") {
+					continue
+				}
+				id, callID := told.string("id"), told.string("call_id")
+				score := item.score(itemKind(told), id, callID, int64(i))
+				if score > best && (least > 0 || item.kind == itemKind(told) && item.same(id, callID, -1)) {
+					at, best = j, score
+				}
+			}
+			if at >= 0 {
+				matched[i] = left[at]
+				left = slices.Delete(left, at, at+1)
+			}
+		}
+	}
+	return matched
 }
 
 // sayRest says what is missing of the whole text where it goes on from what was said, whatever its items are called. Otherwise they are

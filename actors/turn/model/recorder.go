@@ -1,8 +1,10 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"parley/actors/provider"
@@ -200,6 +202,29 @@ func (r *recorder) count(draft *toolDraft, arguments string) error {
 	return r.grow(len(extra))
 }
 
+// places are where the calls of an answer stand in it.
+type places struct {
+	of   map[*toolDraft]int64
+	last int64
+}
+
+// add notes a place; what has none is where the one before it is.
+func (p *places) add(call *toolDraft, place int64) {
+	if place >= 0 {
+		p.last = place
+	}
+	if call != nil {
+		if p.of == nil {
+			p.of = map[*toolDraft]int64{}
+		}
+		p.of[call] = p.last
+	}
+}
+
+func (p *places) sort(calls []*toolDraft) {
+	slices.SortStableFunc(calls, func(a, b *toolDraft) int { return cmp.Compare(p.of[a], p.of[b]) })
+}
+
 // draft is the newest tool call with that key, or nil.
 func (r *recorder) draft(key int64) *toolDraft {
 	for i := len(r.calls) - 1; i >= 0; i-- {
@@ -233,11 +258,10 @@ func (r *recorder) deliver() error {
 	if r.stop == StopFilter {
 		return nil
 	}
-	given := map[string]int{}
-	for _, draft := range r.calls {
-		given[draft.id]++
+	if slices.ContainsFunc(r.calls, func(call *toolDraft) bool { return call.name == "" }) {
+		r.calls = adopt(r.calls)
 	}
-	for i, draft := range r.calls {
+	for _, draft := range r.calls {
 		arguments := draft.said()
 		if (arguments == "" || arguments == "null") && r.stop != StopLength {
 			arguments = "{}"
@@ -249,15 +273,9 @@ func (r *recorder) deliver() error {
 		if draft.name == "" {
 			return errToolName
 		}
-		if draft.id == "" || given[draft.id] < 0 { // another call has it
-			draft.id = fmt.Sprintf("%s_%d", r.idPrefix, i)
-			for given[draft.id] != 0 {
-				draft.id += "x"
-			}
-		}
-		given[draft.id] = -1
 		r.done = append(r.done, ToolCall{ID: draft.id, Name: draft.name, Arguments: valid(arguments)})
 	}
+	r.identify()
 	for _, call := range r.done {
 		r.stream.ToolCall(call)
 	}
@@ -268,6 +286,41 @@ func (r *recorder) deliver() error {
 		r.stop = StopEnd
 	}
 	return nil
+}
+
+// identify gives each call an id of its own: some have none, some share one.
+func (r *recorder) identify() {
+	taken := map[string]bool{"": true}
+	for i := range r.done {
+		if call := &r.done[i]; taken[call.ID] {
+			call.ID = "" // the first one keeps it
+		} else {
+			taken[call.ID] = true
+		}
+	}
+	for i := range r.done {
+		for made := fmt.Sprintf("%s_%d", r.idPrefix, i); r.done[i].ID == ""; made += "x" {
+			if !taken[made] {
+				r.done[i].ID, taken[made] = made, true
+			}
+		}
+	}
+}
+
+// adopt gives arguments that came under another number than the head of their call to the first call that has none.
+func adopt(calls []*toolDraft) []*toolDraft {
+	kept := make([]*toolDraft, 0, len(calls))
+	for _, orphan := range calls {
+		bare := slices.IndexFunc(calls, func(call *toolDraft) bool {
+			return call.name != "" && (call.said() == "" || call.said() == call.head && call.head == "{}")
+		})
+		if orphan.name != "" || orphan.said() == "" || bare < 0 {
+			kept = append(kept, orphan)
+			continue
+		}
+		calls[bare].final = orphan.said()
+	}
+	return kept
 }
 
 // setUsage notes what the provider says was consumed. What no call can have consumed is a fault of the provider: it is as if nothing
