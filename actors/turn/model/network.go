@@ -137,7 +137,7 @@ func (n *network) prepare(request *Request) (*question, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages := history(request)
+	messages := portable(history(request), request.Tools)
 	if len(messages) == 0 {
 		return nil, invalid("there is no message to answer")
 	}
