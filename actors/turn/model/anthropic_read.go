@@ -29,6 +29,7 @@ type messageBlock struct {
 	begun     []byte
 	said      strings.Builder // text, thought or input, in pieces
 	signature string
+	half      string     // of a character
 	call      *toolDraft // nil = it is none of ours
 	whole     bool       // it came with its message
 	ended     bool
@@ -149,6 +150,7 @@ func (r *messagesReader) settle(block *messageBlock, told object, settles func(c
 		}
 	case block.kind == textBlock, block.kind == thinkingBlock:
 		if rest, goesOn := strings.CutPrefix(valid(told.text(block.kind)), block.said.String()); goesOn {
+			block.half = "" // it is in the rest
 			return r.say(block, rest)
 		}
 	}
@@ -176,6 +178,7 @@ func (r *messagesReader) end(told object) error {
 
 // say passes a piece of a text or a thought on.
 func (r *messagesReader) say(block *messageBlock, piece string) error {
+	piece, block.half = waiting(joinHalves(block.half + piece))
 	piece = valid(piece)
 	block.said.WriteString(piece)
 	if block.kind == textBlock {

@@ -35,6 +35,7 @@ type strand struct {
 	name  string // one of text, summary, thought
 	index int64
 	said  strings.Builder
+	half  string // of a character
 }
 
 const (
@@ -120,6 +121,7 @@ func kindOf(place string) string {
 
 // say passes a piece on.
 func (r *responseReader) say(to *strand, piece, place string) error {
+	piece, to.half = waiting(joinHalves(to.half + piece))
 	piece = valid(piece)
 	to.said.WriteString(piece)
 	if kindOf(place) == thinking {
@@ -136,6 +138,7 @@ func (r *responseReader) complete(to *strand, whole, place string) error {
 	if !goesOn || rest == "" {
 		return nil
 	}
+	to.half = "" // it is in the rest
 	return r.say(to, rest, place)
 }
 
@@ -183,6 +186,7 @@ func (r *responseReader) settle(item *responseItem, name string, parts []object,
 			item.strands = append(item.strands, last)
 		}
 		piece := text[max(len(text)-rest, 0):]
+		last.half = "" // it is in the rest
 		if err := r.say(last, piece, at); err != nil {
 			return err
 		}

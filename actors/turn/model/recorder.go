@@ -51,7 +51,7 @@ type toolDraft struct {
 
 // said is the arguments as the place says that counts: the last one, else the pieces, else where the call began.
 func (d *toolDraft) said() string {
-	pieces := strings.TrimSpace(d.arguments.String())
+	pieces := joinHalves(strings.TrimSpace(d.arguments.String()))
 	switch head := strings.TrimSpace(d.head); {
 	case d.final != "":
 		return d.final

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/stretchr/testify/require"
 )
@@ -202,17 +203,34 @@ func encoded(value any) string {
 	return strings.TrimSpace(text.String())
 }
 
-// cut splits a text into pieces.
-func (m *mutator) cut(text string) (pieces []string) {
-	runes := []rune(text)
-	for len(runes) > 0 {
-		n := 1 + m.IntN(len(runes))
+// cut splits a text into pieces, be it within a character.
+func (m *mutator) cut(text string) (pieces []any) {
+	units, halves := utf16.Encode([]rune(text)), m.chance(50)
+	for len(units) > 0 {
+		n := 1 + m.IntN(len(units))
 		if m.chance(50) {
 			n = min(n, 3)
 		}
-		pieces, runes = append(pieces, string(runes[:n])), runes[n:]
+		for !halves && n < len(units) && utf16.IsSurrogate(rune(units[n-1])) && units[n-1] < 0xDC00 {
+			n++
+		}
+		pieces, units = append(pieces, m.quoted(units[:n])), units[n:]
 	}
 	return pieces
+}
+
+// quoted is a JSON string in which what need not be escaped may be.
+func (m *mutator) quoted(units []uint16) json.RawMessage {
+	quoted := []byte{'"'}
+	plain := m.chance(50) && !slices.ContainsFunc(units, func(unit uint16) bool { return utf16.IsSurrogate(rune(unit)) })
+	for _, unit := range units {
+		if plain && unit >= ' ' && unit != '"' && unit != '\\' {
+			quoted = append(quoted, string(rune(unit))...)
+			continue
+		}
+		quoted = fmt.Appendf(quoted, `\u%04X`, unit)
+	}
+	return append(quoted, '"')
 }
 
 // merge puts the events of items between each other. What is shown keeps its order.

@@ -52,7 +52,7 @@ func (q *question) read(response *http.Response, event func(data object) (ended 
 			if _, more := body.Peek(1); errors.Is(more, io.EOF) {
 				return nil // it is cut, and there is no more of it
 			}
-			return unreadable("")
+			return provider.ErrUnreadable // behind the end of an answer that does not matter
 		}
 		told := newObject(data)
 		ended, err := event(told)
@@ -206,6 +206,9 @@ func plainText(raw []byte) (string, bool) {
 	case '"':
 		var text string
 		err := json.Unmarshal(raw, &text)
+		if strings.Contains(text, "\uFFFD") {
+			text = withHalves(raw)
+		}
 		return text, err == nil
 	case '{':
 		fields, err := rawjson.Object(raw)
