@@ -2,6 +2,9 @@ package turn
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -279,6 +282,27 @@ func TestACallThatPanicsCosts(t *testing.T) {
 	require.Equal(t, "to be ", finish.GetContent())
 	require.Positive(t, finish.GetUsage().GetCostNanoUsd())
 	require.Equal(t, finish.GetUsage().GetCostNanoUsd(), l.book.spent)
+}
+
+// What a provider says that a failed answer consumed is charged, and not what was heard of it.
+func TestAFailedAnswerCostsWhatItsProviderSays(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) {
+		response.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(response, `data: {"type":"response.output_text.delta","delta":"to be"}`+"\n\n"+
+			`data: {"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"it broke"},"usage":{"input_tokens":4000,"output_tokens":1000}}}`+"\n\n")
+	}))
+	t.Cleanup(server.Close)
+	providers := model.New(model.Config{})
+	t.Cleanup(providers.Close)
+	l := newTill(t, 0, 100_000_000, func(config *Config) { config.Providers = providers })
+	l.agent.Model.Provider, l.agent.Model.Name, l.agent.Model.BaseUrl = agentpb.Provider_OPENAI_RESPONSES, "model-1", server.URL
+	finish := l.whole(t)
+	require.Equal(t, conversationpb.StopReason_ERROR, finish.GetStopReason())
+	require.Contains(t, finish.GetError().GetMessage(), "it broke")
+	require.Equal(t, "to be", finish.GetContent())
+	require.EqualValues(t, 4000, finish.GetUsage().GetInputTokens())
+	require.EqualValues(t, 1000, finish.GetUsage().GetOutputTokens())
+	require.True(t, finish.GetUsage().GetPriced())
 }
 
 func TestABudgetThatIsTakenAwayWhileTheModelAnswers(t *testing.T) {

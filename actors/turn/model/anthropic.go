@@ -4,15 +4,12 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
+	"net/http"
 	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
-	"github.com/anthropics/anthropic-sdk-go/packages/respjson"
-
-	"parley/actors/provider"
 )
 
 // defaultAnthropicOutput is the output cap when nobody sets one: the Messages API insists on a number, and refuses one above
@@ -26,101 +23,13 @@ func (anthropicMessages) home() string { return "https://api.anthropic.com" }
 
 func (anthropicMessages) ask(ctx context.Context, question *question, out *recorder) error {
 	service := anthropic.NewMessageService(anthropicOptions(question)...)
-	stream := service.NewStreaming(ctx, messageParams(question))
-	defer func() { _ = stream.Close() }() // the verdict knows what went wrong with the body
-
-	var usage Usage
-	for stream.Next() {
-		event := stream.Current()
-		var err error
-		switch event.Type {
-		case "message_start":
-			start := event.Message.Usage.JSON
-			usage.CachedInputTokens = provider.Tokens(start.CacheReadInputTokens.Raw())
-			usage.InputTokens = promptOf(start.InputTokens, start.CacheCreationInputTokens, start.CacheReadInputTokens)
-			usage.OutputTokens = provider.Tokens(start.OutputTokens.Raw())
-			out.setUsage(usage)
-		case "content_block_start":
-			err = blockStart(&event, out)
-		case "content_block_delta":
-			err = blockDelta(&event, out)
-		case "message_delta":
-			usage = finalUsage(usage, &event.Usage)
-			out.setUsage(usage)
-			if event.Delta.StopReason != "" {
-				out.finish(messageStop(event.Delta.StopReason))
-			}
-		case "message_stop":
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	question.http.Events = false // a document is read, too
+	var response *http.Response
+	if err := service.NewStreaming(ctx, messageParams(question), option.WithResponseBodyInto(&response)).Err(); err != nil {
+		return err
 	}
-	return anthropicError(stream.Err(), question.secrets)
-}
-
-func blockStart(event *anthropic.MessageStreamEventUnion, out *recorder) error {
-	switch event.ContentBlock.Type {
-	case "text":
-		return out.Text(event.ContentBlock.Text)
-	case "tool_use":
-		return out.toolPiece(event.Index, event.ContentBlock.ID, event.ContentBlock.Name, "")
-	case "thinking", "redacted_thinking":
-		out.alive()
-	}
-	return nil
-}
-
-func blockDelta(event *anthropic.MessageStreamEventUnion, out *recorder) error {
-	switch event.Delta.Type {
-	case "text_delta":
-		return out.Text(event.Delta.Text)
-	case "input_json_delta":
-		if out.draft(event.Index) == nil {
-			return nil // the input of a tool that the provider runs by itself
-		}
-		return out.toolPiece(event.Index, "", "", event.Delta.PartialJSON)
-	case "thinking_delta":
-		out.thought(event.Delta.Thinking)
-	}
-	return nil
-}
-
-// finalUsage adds the last word on usage. Its numbers are totals; those of the input are missing with older servers.
-func finalUsage(usage Usage, final *anthropic.MessageDeltaUsage) Usage {
-	said := final.JSON
-	if provider.Tokens(said.InputTokens.Raw()) != 0 {
-		usage.InputTokens = promptOf(said.InputTokens, said.CacheCreationInputTokens, said.CacheReadInputTokens)
-		usage.CachedInputTokens = provider.Tokens(said.CacheReadInputTokens.Raw())
-	}
-	if raw := said.OutputTokens.Raw(); raw != "" && raw != respjson.Null {
-		usage.OutputTokens = provider.Tokens(raw)
-		usage.Known = true
-	}
-	return usage
-}
-
-// promptOf is the whole prompt: the provider counts what its cache has apart.
-func promptOf(parts ...respjson.Field) int64 {
-	counts := make([]int64, len(parts))
-	for i, part := range parts {
-		counts[i] = provider.Tokens(part.Raw())
-	}
-	return provider.Sum(counts...)
-}
-
-func messageStop(reason anthropic.StopReason) Stop {
-	switch reason {
-	case "tool_use":
-		return StopTools
-	case "max_tokens", "model_context_window_exceeded":
-		return StopLength
-	case "refusal":
-		return StopFilter
-	default:
-		return StopEnd
-	}
+	reader := &messagesReader{question: question, out: out}
+	return question.read(response, reader.event, reader.document)
 }
 
 // anthropicOptions are all the options there are: the service is built without the client, which would read the environment,
@@ -147,20 +56,16 @@ func anthropicOptions(question *question) []option.RequestOption {
 	return options
 }
 
-// anthropicError finds an error event in what the client made of it; the client's own text quotes the URL.
-func anthropicError(err error, secrets provider.Redactor) error {
-	if event, ok := errors.AsType[*anthropic.Error](err); ok {
-		return provider.Complaint(0, []byte(event.RawJSON()), secrets)
-	}
-	return err
-}
-
 func messageParams(question *question) anthropic.MessageNewParams {
 	model := question.agent.GetModel()
 	params := anthropic.MessageNewParams{
 		Model:     model.GetName(),
 		MaxTokens: question.maxOutput,
 		Messages:  anthropicTurns(question.messages),
+	}
+	if len(question.paused) > 0 {
+		said := map[string]any{"role": "assistant", "content": question.paused}
+		params.Messages = append(params.Messages, param.Override[anthropic.MessageParam](said))
 	}
 	if params.MaxTokens <= 0 {
 		params.MaxTokens = defaultAnthropicOutput

@@ -103,7 +103,7 @@ func TestAnthropicToolCalls(t *testing.T) {
 func TestAnthropicStops(t *testing.T) {
 	w := anthropicWire()
 	for reason, want := range map[string]Stop{
-		"end_turn": StopEnd, "stop_sequence": StopEnd, "pause_turn": StopEnd, "tool_use": StopEnd,
+		"end_turn": StopEnd, "stop_sequence": StopEnd, "tool_use": StopEnd,
 		"max_tokens": StopLength, "model_context_window_exceeded": StopLength, "refusal": StopFilter,
 	} {
 		t.Run(reason, func(t *testing.T) {

@@ -6,6 +6,12 @@
 // Answers of Chat Completions are read by package dialect/chat, as the gateway reads them: of that dialect there are many imitators,
 // and the client knows the original only.
 //
+// Answers of Responses and Messages are read by ourselves (recorder_read.go): what the clients do not expect they drop, and an answer of
+// which something was dropped looks whole. A value is taken from any of its places; the last place counts for calls and usage, and of a
+// text that was heard in part the rest is added. An answer is complete only where the protocol says so: an end that is not known is an
+// error in the provider's words. A document in place of a stream is read. A Messages answer that pauses is asked for again, with what was
+// said, and is one call.
+//
 // # The scripted provider is not a language model
 //
 // It is a built-in stand-in, so that a fresh checkout can be tried, tested and measured without a network, a key or a bill. It
@@ -20,7 +26,9 @@
 //
 //   - What a Stream heard, put together, is Answer.Text, on success and on failure.
 //   - A ToolCall is heard, and is in Answer.ToolCalls, only after the provider has ended the answer; its Arguments are a JSON object.
-//   - Nothing is asked again once a piece of text or of a tool call has arrived: an attempt is repeated only before that.
+//   - The ids of an answer's calls differ and are not empty. Calls of the past go out under ids and names that every dialect takes.
+//   - Nothing is asked again once a piece of text or of a tool call has arrived: an attempt is repeated only before that. What
+//     is said of the usage of an attempt that failed is part of the call's.
 //   - A service whose circuit is open is waited for until it is tried again, within the call's total time: an outage that ends soon
 //     fails no turn.
 //   - A call ends by itself: first token, silence between two chunks and the whole call have a time limit, and the bytes of

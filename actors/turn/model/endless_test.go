@@ -56,7 +56,7 @@ func TestEndlessStreams(t *testing.T) {
 		{name: "line", code: CodeProviderError, says: "a line", config: Config{MaxLineBytes: small}, piece: func(wire) string { return kib }},
 		{name: "event", code: CodeProviderError, says: "an event", config: Config{MaxLineBytes: small}, piece: func(wire) string { return "data: " + kib + "\r\n" }},
 		{name: "event_of_nothing", code: CodeProviderError, says: "an event", config: Config{MaxLineBytes: small}, piece: func(wire) string { return "data:\n" }},
-		{name: "event_with_short_lines", code: CodeProviderError, says: "an event", config: Config{MaxLineBytes: small}, piece: func(wire) string { return "data: " + kib + "\nx\n\r\r\n" }},
+		{name: "event_with_short_lines", code: CodeProviderError, says: "an event", config: Config{MaxLineBytes: small}, piece: func(wire) string { return "data: " + kib + "\nx\n" }},
 		{name: "empty_pieces", code: CodeProviderError, says: "response is longer", config: Config{MaxStreamBytes: small}, piece: func(w wire) string { return w.text("") }},
 		{name: "text", code: CodeProviderError, says: "answer is longer", config: Config{MaxAnswerBytes: small}, piece: func(w wire) string { return w.text(kib) }},
 		{

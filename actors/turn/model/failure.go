@@ -98,7 +98,7 @@ func wording(failed *provider.Failure, host string) string {
 	case provider.CircuitOpen:
 		return "the model provider has failed too often and is left alone for a while"
 	case provider.Unreadable:
-		if failed.Message != "" && errors.Is(failed, provider.ErrUnreadable) {
+		if failed.Message != "" && (failed.InStream || errors.Is(failed, provider.ErrUnreadable)) {
 			return "the model provider sent something that cannot be understood: " + provider.Shorten(failed.Message, maxShownText)
 		}
 		if failed.Message != "" {

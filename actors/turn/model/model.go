@@ -124,10 +124,11 @@ type ToolCall struct {
 // Usage is what a call consumed. InputTokens counts the whole prompt, cached part included, whatever the provider's own
 // habit; CachedInputTokens is the part of it that was read from the provider's cache. Known is false when the provider did
 // not say, or not to the end: the numbers are then a lower bound. Disbelieved says that it said what no call can have consumed: then
-// there are no numbers.
+// there are no numbers. ReasoningTokens is the part of OutputTokens that was thought, where the provider says it.
 type Usage struct {
 	InputTokens, OutputTokens, CachedInputTokens int64
 	Known, Disbelieved                           bool
+	ReasoningTokens                              int64
 }
 
 // Stop says why a model call ended.

@@ -40,6 +40,7 @@ type question struct {
 	query     url.Values // parameters of the base URL, which the clients drop
 	http      *provider.Exchange
 	secrets   provider.Redactor
+	paused    []json.RawMessage // blocks of the answer so far, which paused
 }
 
 // toolSpec is a Tool whose schema was taken apart one level deep; the values stay as they were written.
@@ -73,17 +74,32 @@ func (n *network) Generate(ctx context.Context, request *Request, stream Stream)
 		if refused != nil {
 			return refused
 		}
-		out.exchange = &provider.Exchange{Client: client, Secrets: this.secrets, Limits: n.bounds(this.limits), Events: true}
-		ctx = out.exchange.Open(ctx)
-		defer out.exchange.Close()
 		asked := *ready
-		asked.http, asked.secrets = out.exchange, this.secrets
-		err := out.exchange.Verdict(ctx, n.dialect.ask(ctx, &asked, out))
-		if err != nil {
-			return err
+		asked.secrets = this.secrets
+		for range maxPauses {
+			out.again()
+			out.exchange = &provider.Exchange{Client: client, Secrets: this.secrets, Limits: n.bounds(this.limits), Events: true}
+			if err := n.askOnce(ctx, asked, out); err != nil {
+				return err
+			}
+			if out.finished {
+				return out.deliver()
+			}
+			asked.paused = append(asked.paused, out.paused...)
 		}
-		return out.deliver()
+		return asked.unknownEnd("it pauses its answer again and again")
 	})
+}
+
+// maxPauses bounds the requests that one answer takes of a provider that pauses in it.
+const maxPauses = 10
+
+// askOnce makes one request. Without an error the answer has ended, or paused.
+func (n *network) askOnce(ctx context.Context, asked question, out *recorder) error {
+	ctx = out.exchange.Open(ctx)
+	defer out.exchange.Close()
+	asked.http = out.exchange
+	return out.exchange.Verdict(ctx, n.dialect.ask(ctx, &asked, out))
 }
 
 const (
@@ -121,7 +137,7 @@ func (n *network) prepare(request *Request) (*question, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages := history(request)
+	messages := portable(history(request), request.Tools)
 	if len(messages) == 0 {
 		return nil, invalid("there is no message to answer")
 	}

@@ -3,11 +3,11 @@ package model
 import (
 	"cmp"
 	"context"
+	"net/http"
 
+	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
-
-	"parley/actors/provider"
 )
 
 // openAIResponses speaks the Responses API. Nothing is left with the provider (store is false): the conversation is ours, and
@@ -22,84 +22,13 @@ func (openAIResponses) ask(ctx context.Context, question *question, out *recorde
 	if err := responseSettings(&question.settings, &params); err != nil {
 		return err
 	}
-	stream := service.NewStreaming(ctx, params)
-	defer func() { _ = stream.Close() }() // the verdict knows what went wrong with the body
-
-	refused := false
-	for !out.finished && stream.Next() {
-		event := stream.Current()
-		var err error
-		switch event.Type {
-		case "response.output_text.delta":
-			err = out.Text(event.Delta)
-		case "response.refusal.delta":
-			refused = true
-			err = out.Text(event.Delta)
-		case "response.output_item.added":
-			if event.Item.Type == "function_call" {
-				err = out.toolPiece(event.OutputIndex, event.Item.CallID, event.Item.Name, "")
-			}
-		case "response.function_call_arguments.delta":
-			err = out.toolPiece(event.OutputIndex, "", "", event.Delta)
-		case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-			out.thought(event.Delta)
-		case "response.completed", "response.incomplete":
-			err = responseEnd(&event.Response, refused, out)
-		case "response.failed":
-			// The object of a failed response is quoted by an error event's name for the same thing.
-			return provider.Complaint(0, []byte(event.Response.Error.RawJSON()), question.secrets)
-		case "error":
-			return provider.Complaint(0, []byte(event.RawJSON()), question.secrets)
-		}
-		if err != nil {
-			return err
-		}
+	question.http.Events = false // a document is read, too
+	var response *http.Response
+	if err := service.NewStreaming(ctx, params, option.WithResponseBodyInto(&response)).Err(); err != nil {
+		return err
 	}
-	return openAIError(stream.Err(), question.secrets)
-}
-
-// responseEnd takes what the last event repeats of the answer: usage, and anything that did not come in pieces.
-func responseEnd(response *responses.Response, refused bool, out *recorder) error {
-	if response.JSON.Usage.Valid() {
-		out.setUsage(Usage{
-			InputTokens:       provider.Tokens(response.Usage.JSON.InputTokens.Raw()),
-			OutputTokens:      provider.Tokens(response.Usage.JSON.OutputTokens.Raw()),
-			CachedInputTokens: provider.Tokens(response.Usage.InputTokensDetails.JSON.CachedTokens.Raw()),
-			Known:             true,
-		})
-	}
-	heardText, heardCalls := out.text.Len() > 0, len(out.calls) > 0
-	for i := range response.Output {
-		item := &response.Output[i]
-		if item.Type == "function_call" && !heardCalls {
-			if err := out.toolPiece(int64(i), item.CallID, item.Name, item.Arguments.OfString); err != nil {
-				return err
-			}
-		}
-		for _, part := range item.Content {
-			refused = refused || part.Type == "refusal"
-			if heardText {
-				continue
-			}
-			if err := out.Text(part.Text + part.Refusal); err != nil {
-				return err
-			}
-		}
-	}
-	out.finish(responseStop(response, refused))
-	return nil
-}
-
-func responseStop(response *responses.Response, refused bool) Stop {
-	reason := response.IncompleteDetails.Reason
-	switch {
-	case refused, reason == "content_filter":
-		return StopFilter
-	case reason != "":
-		return StopLength
-	default:
-		return StopEnd
-	}
+	reader := &responseReader{question: question, out: out}
+	return question.read(response, reader.event, reader.document)
 }
 
 func responseParams(question *question) responses.ResponseNewParams {

@@ -1,8 +1,10 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"parley/actors/provider"
@@ -20,9 +22,13 @@ type recorder struct {
 	size     int
 	calls    []*toolDraft
 	done     []ToolCall
-	usage    Usage
+	usage    Usage // of the request under way
+	spent    Usage // of those before it
 	stop     Stop
 	idPrefix string
+
+	paused []json.RawMessage // what the provider has said in this request before it paused, in its own form
+	vague  bool              // a request before this one did not say what it consumed
 
 	started  bool // a piece of text or of a tool call has arrived: never ask again
 	finished bool // the provider has ended the answer
@@ -36,7 +42,25 @@ type recorder struct {
 type toolDraft struct {
 	key       int64
 	id, name  string
-	arguments strings.Builder
+	arguments strings.Builder // what came in pieces
+	head      string          // what stood where the call began
+	final     string          // what the provider said last of all of them
+	counted   int             // bytes of the arguments that were heard
+	partial   bool            // the provider says that it is not whole
+}
+
+// said is the arguments as the place says that counts: the last one, else the pieces, else where the call began.
+func (d *toolDraft) said() string {
+	pieces := joinHalves(strings.TrimSpace(d.arguments.String()))
+	switch head := strings.TrimSpace(d.head); {
+	case d.final != "":
+		return d.final
+	case pieces == "":
+		return head
+	case !isObject(pieces) && isObject(head+pieces):
+		return head + pieces
+	}
+	return pieces
 }
 
 // alive says that the model is at work.
@@ -83,7 +107,7 @@ func (r *recorder) Text(piece string) error {
 	if piece == "" {
 		return nil
 	}
-	piece = strings.ToValidUTF8(piece, "\uFFFD")
+	piece = valid(piece)
 	if err := r.grow(len(piece)); err != nil {
 		return err
 	}
@@ -107,13 +131,98 @@ func (r *recorder) toolPiece(key int64, id, name, arguments string) error {
 		r.calls = append(r.calls, draft)
 	}
 	if id != "" {
-		draft.id = strings.ToValidUTF8(id, "\uFFFD")
+		draft.id = valid(id)
 	}
-	draft.name += strings.ToValidUTF8(name, "\uFFFD")
+	draft.name += valid(name)
 	draft.arguments.WriteString(arguments)
 	r.unsaid(name)
 	r.unsaid(arguments)
 	return nil
+}
+
+// open opens a tool call that its dialect puts together by itself, with begins, adds and settles.
+func (r *recorder) open(key int64) (*toolDraft, error) {
+	if len(r.calls) == maxToolCalls {
+		return nil, provider.ErrAnswerSize
+	}
+	draft := &toolDraft{key: key}
+	r.calls = append(r.calls, draft)
+	return draft, r.grow(0)
+}
+
+// names says what a call is called. What is said again replaces what was said before.
+func (r *recorder) names(draft *toolDraft, id, name string) error {
+	if id != "" {
+		draft.id = valid(id)
+	}
+	if name == "" || name == draft.name {
+		return nil
+	}
+	draft.name = valid(name)
+	r.unsaid(name)
+	return r.grow(len(id) + len(name))
+}
+
+// begins notes arguments that stand where their call begins: nothing, all of them, or a placeholder.
+func (r *recorder) begins(draft *toolDraft, arguments string) error {
+	if arguments != "" {
+		draft.head = arguments
+	}
+	return r.count(draft, arguments)
+}
+
+// adds notes a piece of arguments.
+func (r *recorder) adds(draft *toolDraft, piece string) error {
+	draft.arguments.WriteString(piece)
+	extra := min(draft.arguments.Len()-draft.counted, len(piece))
+	if extra <= 0 {
+		return nil
+	}
+	draft.counted += extra
+	r.unsaid(piece[len(piece)-extra:])
+	return r.grow(extra)
+}
+
+// settles notes what the provider says is the whole of the arguments. Nothing says nothing.
+func (r *recorder) settles(draft *toolDraft, arguments string) error {
+	if arguments = strings.TrimSpace(arguments); arguments != "" {
+		draft.final = arguments
+	}
+	return r.count(draft, arguments)
+}
+
+// count meters what is new of arguments that were heard in part.
+func (r *recorder) count(draft *toolDraft, arguments string) error {
+	if len(arguments) <= draft.counted {
+		return nil
+	}
+	extra := arguments[draft.counted:]
+	draft.counted = len(arguments)
+	r.unsaid(extra)
+	return r.grow(len(extra))
+}
+
+// places are where the calls of an answer stand in it.
+type places struct {
+	of   map[*toolDraft]int64
+	last int64
+}
+
+// add notes a place; what has none is where the one before it is.
+func (p *places) add(call *toolDraft, place int64) {
+	if place >= 0 {
+		p.last = place
+	}
+	if call != nil {
+		if p.of == nil {
+			p.of = map[*toolDraft]int64{}
+		}
+		p.of[call] = p.last
+	}
+}
+
+func (p *places) sort(calls []*toolDraft) {
+	slices.SortStableFunc(calls, func(a, b *toolDraft) int { return cmp.Compare(p.of[a], p.of[b]) })
 }
 
 // draft is the newest tool call with that key, or nil.
@@ -134,6 +243,14 @@ func (r *recorder) finish(stop Stop) {
 	}
 }
 
+// pause notes that the provider wants to be asked to go on, with what it has said.
+func (r *recorder) pause(blocks []json.RawMessage) {
+	r.paused = blocks
+	if r.exchange != nil {
+		r.exchange.Finish()
+	}
+}
+
 // deliver passes the tool calls on once the answer has ended. An answer cut by its length may end inside the arguments of a
 // call: such a call is left out. One that is whole and yet no JSON object is passed on: the model is told what is wrong with
 // it, as of any other call that cannot be run.
@@ -141,23 +258,24 @@ func (r *recorder) deliver() error {
 	if r.stop == StopFilter {
 		return nil
 	}
-	for i, draft := range r.calls {
-		arguments := strings.TrimSpace(draft.arguments.String())
-		if arguments == "" && r.stop != StopLength {
+	if slices.ContainsFunc(r.calls, func(call *toolDraft) bool { return call.name == "" }) {
+		r.calls = adopt(r.calls)
+	}
+	for _, draft := range r.calls {
+		arguments := draft.said()
+		if (arguments == "" || arguments == "null") && r.stop != StopLength {
 			arguments = "{}"
 		}
-		whole := isObject(arguments)
+		whole := isObject(arguments) && !draft.partial
 		if !whole && r.stop == StopLength {
 			continue
 		}
 		if draft.name == "" {
 			return errToolName
 		}
-		if draft.id == "" {
-			draft.id = fmt.Sprintf("%s_%d", r.idPrefix, i)
-		}
-		r.done = append(r.done, ToolCall{ID: draft.id, Name: draft.name, Arguments: strings.ToValidUTF8(arguments, "\uFFFD")})
+		r.done = append(r.done, ToolCall{ID: draft.id, Name: draft.name, Arguments: valid(arguments)})
 	}
+	r.identify()
 	for _, call := range r.done {
 		r.stream.ToolCall(call)
 	}
@@ -170,6 +288,41 @@ func (r *recorder) deliver() error {
 	return nil
 }
 
+// identify gives each call an id of its own: some have none, some share one.
+func (r *recorder) identify() {
+	taken := map[string]bool{"": true}
+	for i := range r.done {
+		if call := &r.done[i]; taken[call.ID] {
+			call.ID = "" // the first one keeps it
+		} else {
+			taken[call.ID] = true
+		}
+	}
+	for i := range r.done {
+		for made := fmt.Sprintf("%s_%d", r.idPrefix, i); r.done[i].ID == ""; made += "x" {
+			if !taken[made] {
+				r.done[i].ID, taken[made] = made, true
+			}
+		}
+	}
+}
+
+// adopt gives arguments that came under another number than the head of their call to the first call that has none.
+func adopt(calls []*toolDraft) []*toolDraft {
+	kept := make([]*toolDraft, 0, len(calls))
+	for _, orphan := range calls {
+		bare := slices.IndexFunc(calls, func(call *toolDraft) bool {
+			return call.name != "" && (call.said() == "" || call.said() == call.head && call.head == "{}")
+		})
+		if orphan.name != "" || orphan.said() == "" || bare < 0 {
+			kept = append(kept, orphan)
+			continue
+		}
+		calls[bare].final = orphan.said()
+	}
+	return kept
+}
+
 // setUsage notes what the provider says was consumed. What no call can have consumed is a fault of the provider: it is as if nothing
 // was said.
 func (r *recorder) setUsage(usage Usage) {
@@ -178,11 +331,40 @@ func (r *recorder) setUsage(usage Usage) {
 		return
 	}
 	usage.CachedInputTokens = min(usage.CachedInputTokens, usage.InputTokens)
+	usage.ReasoningTokens = min(max(usage.ReasoningTokens, 0), usage.OutputTokens)
 	r.usage = usage
 }
 
+// again begins a further request of the call. What the provider has told of one that ended is consumed, however it ended.
+func (r *recorder) again() {
+	if r.usage.Known || r.paused != nil {
+		r.spent = r.spent.plus(r.usage)
+		r.vague = r.vague || !r.usage.Known
+	}
+	r.usage, r.paused = Usage{}, nil
+}
+
+// consumed is the usage of the whole call.
+func (r *recorder) consumed() Usage {
+	if r.spent == (Usage{}) || r.usage.Disbelieved {
+		return r.usage
+	}
+	whole := r.spent.plus(r.usage)
+	whole.Known = !r.vague && (r.usage.Known || r.usage == (Usage{}) && !r.started) // else the last one was refused
+	return whole
+}
+
+// plus adds the usage of two requests.
+func (u Usage) plus(more Usage) Usage {
+	return Usage{
+		InputTokens: u.InputTokens + more.InputTokens, OutputTokens: u.OutputTokens + more.OutputTokens,
+		CachedInputTokens: u.CachedInputTokens + more.CachedInputTokens, ReasoningTokens: u.ReasoningTokens + more.ReasoningTokens,
+		Known: u.Known || more.Known,
+	}
+}
+
 func (r *recorder) answer() *Answer {
-	return &Answer{Text: r.text.String(), ToolCalls: r.done, Usage: r.usage, Stop: r.stop}
+	return &Answer{Text: r.text.String(), ToolCalls: r.done, Usage: r.consumed(), Stop: r.stop}
 }
 
 // said is the arguments of a call as a provider is told of them: one refuses a whole conversation for a call that its own
@@ -193,6 +375,9 @@ func said(arguments string) string {
 	}
 	return "{}"
 }
+
+// valid is a text without bytes that are none.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // isObject says whether text is one JSON object.
 func isObject(text string) bool {
