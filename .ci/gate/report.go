@@ -12,7 +12,7 @@ import (
 func (g *gate) printFailure(r result) {
 	g.printing.Lock()
 	defer g.printing.Unlock()
-	fmt.Fprintf(g.out, "--- FAIL: %s.%s (%.2fs)\n%s", r.unit.pkg, r.name, r.elapsed.Seconds(), last(r.output, shownLines))
+	fmt.Fprintf(g.out, "--- FAIL: %s.%s (%.2fs)\n%s", r.unit.pkg, r.name, r.elapsed.Seconds(), ends(r.output, shownLines))
 }
 
 // printUnit prints one line for a process, as the go command does.
@@ -25,17 +25,17 @@ func (g *gate) printUnit(o outcome) {
 	}
 	fmt.Fprintf(g.out, "%s\t%s\t%.3fs\n", word, o.unit.pkg, o.elapsed.Seconds())
 	if o.err != nil {
-		fmt.Fprintf(g.out, "%s%v\n", last(o.said, shownLines), o.err)
+		fmt.Fprintf(g.out, "%s%v\n", ends(o.said, shownLines), o.err)
 	}
 }
 
-// shownLines of a failed test are enough for its words and the ends of two processes' logs.
+// shownLines of a failed test are enough for its words, which come first, and the ends of two processes' logs.
 const shownLines = 120
 
-func last(text string, most int) string {
+func ends(text string, most int) string {
 	lines := strings.SplitAfter(text, "\n")
 	if cut := len(lines) - most; cut > 0 {
-		return fmt.Sprintf("[%d lines before]\n%s", cut, strings.Join(lines[cut:], ""))
+		return fmt.Sprintf("%s[%d lines]\n%s", strings.Join(lines[:most/2], ""), cut, strings.Join(lines[most/2+cut:], ""))
 	}
 	return text
 }
@@ -80,7 +80,7 @@ func (g *gate) conclude(ctx context.Context, began time.Time) (bool, error) {
 		for _, r := range again {
 			if g.passesAgain(ctx, r) {
 				passed++
-				flaky = append(flaky, fmt.Sprintf("%s.%s (flaky)\n%s", r.unit.pkg, r.name, last(r.output, shownLines)))
+				flaky = append(flaky, fmt.Sprintf("%s.%s (flaky)\n%s", r.unit.pkg, r.name, ends(r.output, shownLines)))
 			} else {
 				failed = append(failed, r.unit.pkg+"."+r.name)
 			}
