@@ -12,6 +12,7 @@ import { EventLog, keptEvents } from './log.js';
 import { Money } from './money.js';
 import { Panes } from './panes.js';
 import { Actions } from './people.js';
+import { Scroll } from './scroll.js';
 import { Follow, call, docsPath, download, pause, served, settings } from './stream.js';
 import { guarded, toast } from './toast.js';
 import { Transcript } from './transcript.js';
@@ -40,10 +41,11 @@ const composer = new Composer({
   guarded,
   host: {
     agentId: () => $('agent').value, blocked: busy,
-    create, made, unmade, changed: () => { refreshSoon(); transcript.follow(); },
+    create, made, unmade, changed: () => { refreshSoon(); view.follow(); },
   },
 });
-const transcript = new Transcript($('messages'), $('spoken'), {
+const view = new Scroll($('messages'), $('thread'), $('to-end'));
+const transcript = new Transcript($('thread'), view, $('spoken'), {
   guarded, edit: (message) => composer.edit(message), changed: () => refresh(),
   earlier: (id) => call('GET', `${path()}?limit=200&before=${id}`),
 });

@@ -52,9 +52,8 @@ export class Events {
   }
 
   answer(event, status) {
-    this.end(event);
-    this.transcript.message({ id: event.data.message_id, role: 'assistant', content: event.data.content, status });
-    this.transcript.sayAnswer(event.data.message_id);
+    this.transcript.answer(event.run_id, { id: event.data.message_id, role: 'assistant', content: event.data.content, status });
+    this.log.endDeltas();
   }
 
   'user.message'({ data }) {

@@ -175,9 +175,8 @@ export function markdown(text) {
  * drawn anew, at most once per frame and not more often than it is worth.
  */
 export class Growing {
-  constructor(node, drawn) {
+  constructor(node) {
     this.node = node;
-    this.drawn = drawn; // called after each drawing
     this.text = '';
     this.reset();
   }
@@ -200,7 +199,6 @@ export class Growing {
     this.frame = 0;
     const begun = performance.now();
     this.update();
-    this.drawn();
     const cost = performance.now() - begun;
     if (cost < 4) return;
     // What came meanwhile is drawn after the pause.
@@ -236,6 +234,16 @@ export class Growing {
       return;
     }
     this.tail = [...this.node.childNodes].slice(at);
+  }
+
+  /** Shows the whole text, at once, and ends. */
+  finish(text) {
+    this.end();
+    // What a block says of a link may stand in another one.
+    const anew = !text.startsWith(this.text) || /^ {0,3}\[[^\]]+\]:/m.test(text);
+    if (anew) this.reset();
+    this.text = text;
+    if (anew || this.shown !== text) this.update();
   }
 
   end() {

@@ -11,16 +11,15 @@ const spokenText = 2000; // characters
 const statusWords = { cancelled: 'stopped', incomplete: 'cut short', requires_action: 'waits for you', failed: 'failed' };
 
 export class Transcript {
-  constructor(box, spoken, { guarded, edit, changed, earlier }) {
+  /** scroll is the view around the box. */
+  constructor(box, scroll, spoken, { guarded, edit, changed, earlier }) {
     this.box = box;
+    this.scroll = scroll;
     this.spoken = spoken; // what a screen reader says: whole answers, not their pieces
     this.readEarlier = earlier; // reads the page of messages before one
     this.guarded = guarded;
     this.edit = edit;
     this.changed = changed;
-    // Who reads the end stays there, whatever grows in it or opens below it.
-    box.addEventListener('scroll', () => { this.stick = box.scrollHeight - box.scrollTop - box.clientHeight < 80; });
-    new ResizeObserver(() => this.keepEnd()).observe(box);
     this.clear();
   }
 
@@ -30,11 +29,13 @@ export class Transcript {
     this.nodes = new Map();  // message id -> node
     this.modes = new Map();  // run id -> what kind of turn it is
     this.streaming = null;   // { runId, node, own, before, text, view }
-    this.stick = true;
     this.older = null;       // messages before those that are read again and again; null = none were asked for
     this.box.replaceChildren();
-    this.box.ariaBusy = 'false';
+    this.busy(false);
+    this.scroll.follow();
   }
+
+  busy(is) { this.scroll.box.ariaBusy = String(is); }
 
   welcome(agent, say) {
     const welcome = element('div', 'welcome');
@@ -46,7 +47,6 @@ export class Transcript {
     }
     welcome.append(starters);
     this.box.replaceChildren(welcome);
-    this.box.scrollTop = 0;
   }
 
   /** Shows what was read of the conversation; what is no longer in it goes. */
@@ -64,7 +64,6 @@ export class Transcript {
     if (!this.older) this.offerEarlier(read.messagesPage?.hasMoreBefore ? read.messages[0] : null);
     if (read.conversation.runtime?.status !== 'running') this.box.querySelectorAll('.call.live').forEach((live) => live.remove());
     this.draw();
-    this.keepEnd();
   }
 
   /** Offers the messages before the first that is shown. */
@@ -73,16 +72,15 @@ export class Transcript {
     if (!first) return;
     this.box.prepend(button('Earlier messages', 'quiet earlier', this.guarded(async () => {
       const read = await this.readEarlier(first.id);
-      const height = this.box.scrollHeight;
       this.older = [...read.messages, ...this.older || []];
-      let at = this.nodes.get(first.id);
-      for (const message of read.messages.toReversed()) {
-        this.message(message, false);
-        at.before(this.nodes.get(message.id));
-        at = this.nodes.get(message.id);
-      }
-      this.offerEarlier(read.messagesPage.hasMoreBefore ? read.messages[0] : null);
-      this.box.scrollTop += this.box.scrollHeight - height; // what was read stays where it was
+      const at = this.nodes.get(first.id);
+      this.scroll.around(at, () => {
+        for (const message of read.messages) {
+          this.message(message, false);
+          at.before(this.nodes.get(message.id));
+        }
+        this.offerEarlier(read.messagesPage.hasMoreBefore ? read.messages[0] : null);
+      });
     })));
   }
 
@@ -104,9 +102,12 @@ export class Transcript {
   }
 
   fill(node, message, last, form) {
+    let body = node.querySelector('.body');
+    if (!body || node.content !== message.content) { // what is drawn stays
+      body = element('div', 'body');
+      body.append(message.role === 'user' ? message.content : markdown(message.content));
+    }
     node.content = message.content;
-    const body = element('div', 'body');
-    body.append(message.role === 'user' ? message.content : markdown(message.content));
     node.replaceChildren(body);
     for (const made of message.toolCalls || []) {
       this.box.querySelector(`.call.live[data-call="${CSS.escape(made.id)}"]`)?.remove();
@@ -147,20 +148,7 @@ export class Transcript {
     tools.append(cost);
   }
 
-  append(node) {
-    this.box.append(node);
-    this.keepEnd();
-  }
-
-  keepEnd() {
-    if (this.stick) this.box.scrollTop = this.box.scrollHeight;
-  }
-
-  /** Goes to the end, and stays there until the reader scrolls away. */
-  follow() {
-    this.stick = true;
-    this.keepEnd();
-  }
+  append(node) { this.box.append(node); }
 
   notice(text, bad) { this.append(element('div', 'notice' + (bad ? ' bad' : ''), text)); }
 
@@ -191,9 +179,10 @@ export class Transcript {
     let before = goesOn ? answer.content : '';
     if (before && mode === 'resolve') before += '\n\n';
     if (mode === 'regenerate' && answer?.classList.contains('assistant')) answer.classList.add('replaced');
-    const view = new Growing(node.querySelector('.body'), () => this.keepEnd());
+    const view = new Growing(node.querySelector('.body'));
     this.streaming = { runId, node, own: !goesOn, before, text: '', view };
     view.show(before);
+    this.busy(true);
     this.say('The answer begins.');
     this.draw();
   }
@@ -206,26 +195,36 @@ export class Transcript {
   }
 
   draw() {
-    this.box.ariaBusy = String(this.streaming !== null);
     if (!this.streaming) return;
     const { node, before, text, view } = this.streaming;
     node.classList.add('streaming');
     if (!node.contains(view.node)) { // the message was drawn anew meanwhile
       view.end();
-      this.streaming.view = new Growing(node.querySelector('.body'), () => this.keepEnd());
+      this.streaming.view = new Growing(node.querySelector('.body'));
     }
     node.drawn = ''; // whatever is in it now, it is drawn anew in the end
     if (text) this.streaming.view.show(before + text);
-    this.keepEnd();
   }
 
   /** Has a screen reader say something, once. */
   say(text) { this.spoken.textContent = text.length > spokenText ? text.slice(0, spokenText) + ' …' : text; }
 
-  /** Says an answer that has just come. */
-  sayAnswer(id) {
-    const body = this.nodes.get(id)?.querySelector('.body');
-    if (body) this.say(body.innerText);
+  /** The answer of a run as it is stored. What was drawn of it stays as it is, and where it is. */
+  answer(runId, message) {
+    const { streaming } = this;
+    if (streaming?.runId === runId) {
+      streaming.view.finish(message.content);
+      streaming.node.content = message.content;
+      if (streaming.own) {
+        streaming.own = false;
+        streaming.node.dataset.id = message.id;
+        this.nodes.set(message.id, streaming.node);
+      }
+      this.drop();
+    }
+    this.message(message);
+    const body = this.nodes.get(message.id).querySelector('.body');
+    this.say([...body.children].map((block) => block.textContent).join('\n'));
   }
 
   /** Ends the streamed answer of a run; after a lost connection the running one may be another. */
@@ -240,7 +239,7 @@ export class Transcript {
     this.streaming?.node.classList.remove('streaming');
     this.streaming = null;
     this.box.querySelectorAll('.replaced').forEach((node) => node.classList.remove('replaced'));
-    this.box.ariaBusy = 'false';
+    this.busy(false);
   }
 
   /** Tools that a running turn calls, until the answer holds them. */
