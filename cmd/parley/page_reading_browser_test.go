@@ -2,10 +2,15 @@ package main
 
 import (
 	"fmt"
+	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 )
@@ -66,5 +71,87 @@ func TestPageIsReadInPeace(t *testing.T) {
 
 	b.do(chromedp.Reload())
 	b.see(pageReady + ` && document.querySelectorAll('.message').length === 4 && ` + pageBelow + ` <= 1 && ` + pageTop + ` > 2000`)
+	b.checkQuiet(p)
+}
+
+// pageYardstick counts the frames of a page from its first moment on, and what people wait for: it is told, and decides nothing.
+const pageYardstick = `
+window.drawn = 0; window.longest = 0; window.found = 0;
+(function count() { window.drawn++; requestAnimationFrame(count); })();
+new PerformanceObserver((list) => { for (const { duration } of list.getEntries()) window.longest = Math.max(window.longest, duration); }).observe({ type: 'longtask' });
+new MutationObserver(() => { window.found ||= document.querySelector('.message .body') ? performance.now() : 0; }).observe(document, { childList: true, subtree: true });`
+
+// layouts is how often the page that is open was laid out so far.
+func (b *browser) layouts() float64 {
+	b.t.Helper()
+	result, err := chromedp.Call(b.ctx, performance.GetMetrics, cdp.Empty{})
+	require.NoError(b.t, err)
+	for _, metric := range result.Metrics {
+		if metric.Name == "LayoutCount" {
+			return metric.Value
+		}
+	}
+	b.t.Fatal("the browser counts no layouts")
+	return 0
+}
+
+// number is what an expression of the page says now.
+func (b *browser) number(expression string) float64 {
+	b.t.Helper()
+	value, err := strconv.ParseFloat(b.tell("true", expression), 64)
+	require.NoError(b.t, err)
+	return value
+}
+
+// TestPageOfALongConversation: the newest messages are shown at once, earlier ones on demand, and those stay when something new is said.
+// Opening lays out the page with its frames, not with its rows; a log that was closed stays closed and has none; a huge message is folded.
+func TestPageOfALongConversation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts a browser")
+	}
+	const sends = 102
+	b := newBrowser(t)
+	p := newProcess(t, testAgents)
+	p.start()
+	id := p.create("quick")
+	for i := range sends {
+		text := fmt.Sprintf("number %d", i)
+		if i == sends-2 {
+			text = strings.Repeat("a long story\n\n", 3000)
+		}
+		status, _ := p.try("POST", p.url("/conversations/"+id+"/messages"), map[string]any{"message": text})
+		require.Equal(t, http.StatusOK, status)
+	}
+	_, err := chromedp.Call(b.ctx, performance.Enable, performance.EnableParams{})
+	require.NoError(t, err)
+	_, err = chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: pageYardstick})
+	require.NoError(t, err)
+	b.do(chromedp.Navigate("http://" + p.listen + "/#" + id + "&user=ada"))
+	b.see(pageReady + ` && document.querySelectorAll('.message .body').length === 200 && document.querySelectorAll('#events li').length === 408 && ` + pageBelow + ` <= 1`)
+	layouts, frames := b.layouts(), b.number("window.drawn")
+	t.Logf("opening: %v layouts in %v frames, first message after %.0f ms, longest task %.0f ms (0 = under 50)", layouts, frames, b.number("window.found"), b.number("window.longest"))
+	require.Less(t, layouts, 2*frames+60, "a layout for each row would be more than 600")
+	const folded = `[...document.querySelectorAll('.message.user')].at(-2)`
+	require.Less(t, b.number(folded+`.querySelector('.body').textContent.length`), 5000.0)
+	b.press(folded + `.querySelector('.unfold')`)
+	b.see(folded + `.querySelector('.body').textContent.length === 42000 && ` + folded + `.querySelector('.unfold') === null`)
+
+	b.do(click("#log-toggle"))
+	b.see(`document.querySelectorAll('#events li').length === 0`)
+	b.do(chromedp.Reload())
+	b.see(pageReady + ` && document.querySelectorAll('.message .body').length === 200 && document.querySelector('.earlier') !== null`)
+	t.Logf("opening, log closed: first message after %.0f ms, longest task %.0f ms", b.number("window.found"), b.number("window.longest"))
+	require.Zero(t, b.number(`document.querySelectorAll('#events li').length`))
+	b.press(`document.querySelector('.earlier')`)
+	b.see(`document.querySelectorAll('.message .body').length === 204 && document.querySelector('.earlier') === null`)
+	b.do(chromedp.Evaluate[chromedp.Void](`void (window.longest = 0)`))
+	b.say("and one more")
+	said := b.tell(pageIdle+` && document.querySelectorAll('.message .body').length === 206`,
+		`document.querySelector('.message .body').textContent + ', ' + `+lastSaid+`.querySelector('.body').textContent`)
+	require.Equal(t, "number 0, and one more", said)
+	t.Logf("an answer: longest task %.0f ms", b.number("window.longest"))
+	b.see(pageBelow + ` <= 1`)
+	b.do(click("#log-toggle"))
+	b.see(`document.querySelectorAll('#events li').length >= 412`)
 	b.checkQuiet(p)
 }

@@ -34,7 +34,9 @@ function pill(node, state, text) {
 }
 
 const nodes = new Nodes($('nodes'), $('banner'));
-const panes = new Panes();
+const log = new EventLog($('event-rows'), $('log-seq'));
+new Scroll($('events'), $('event-rows'));
+const panes = new Panes(log);
 const actions = new Actions($('actions'), { guarded, said: () => refreshSoon() });
 const money = new Money({ guarded, conversation, changed: () => refresh() });
 const composer = new Composer({
@@ -56,7 +58,6 @@ const list = new List({ box: $('list'), more: $('more'), search: $('search'), no
     panes.closeSide();
   },
 });
-const log = new EventLog($('events'), $('log-seq'));
 const events = new Events({
   transcript, log, money, list, composer, conversation, head: showHead, refresh: refreshSoon, status: setStatus,
 });

@@ -7,6 +7,10 @@ import { messageTools } from './message.js';
 import { Usages } from './usage.js';
 
 const spokenText = 2000; // characters
+const foldedAbove = 20_000; // characters of a message of which only the beginning is shown
+const foldedTo = 4000;
+const filledAtOnce = 12; // messages of a conversation that is opened: what may be in sight. The others follow in slices of time
+const slice = 8; // milliseconds
 
 const statusWords = { cancelled: 'stopped', incomplete: 'cut short', requires_action: 'waits for you', failed: 'failed' };
 
@@ -27,6 +31,7 @@ export class Transcript {
     this.streaming?.view.end();
     this.usages = new Usages();
     this.nodes = new Map();  // message id -> node
+    this.waiting = [];       // nodes that are to be filled, the next one last
     this.modes = new Map();  // run id -> what kind of turn it is
     this.streaming = null;   // { runId, node, own, before, text, view }
     this.older = null;       // messages before those that are read again and again; null = none were asked for
@@ -60,7 +65,8 @@ export class Transcript {
       this.nodes.delete(id);
     }
     const last = read.messages.at(-1);
-    for (const message of read.messages) this.message(message, message === last);
+    const soon = read.messages.length - filledAtOnce;
+    read.messages.forEach((message, at) => this.message(message, message === last, at < soon));
     if (!this.older) this.offerEarlier(read.messagesPage?.hasMoreBefore ? read.messages[0] : null);
     if (read.conversation.runtime?.status !== 'running') this.box.querySelectorAll('.call.live').forEach((live) => live.remove());
     this.draw();
@@ -76,7 +82,7 @@ export class Transcript {
       const at = this.nodes.get(first.id);
       this.scroll.around(at, () => {
         for (const message of read.messages) {
-          this.message(message, false);
+          this.message(message, false, true);
           at.before(this.nodes.get(message.id));
         }
         this.offerEarlier(read.messagesPage.hasMoreBefore ? read.messages[0] : null);
@@ -84,7 +90,8 @@ export class Transcript {
     })));
   }
 
-  message(message, last) {
+  /** Shows a message; later = it may have its place first, and be drawn when there is time. */
+  message(message, last, later) {
     this.box.querySelector('.welcome')?.remove();
     let node = this.nodes.get(message.id);
     if (!node) {
@@ -98,17 +105,36 @@ export class Transcript {
     const drawn = JSON.stringify([message, last, this.experience]);
     if (node.drawn === drawn) return; // a selection, a focus, an opened detail stay
     node.drawn = drawn;
-    this.fill(node, message, last, form);
+    node.fill = () => {
+      node.fill = null;
+      this.fill(node, message, last, form);
+    };
+    if (node.firstChild || !later) {
+      node.fill();
+      return;
+    }
+    this.waiting.push(node);
+    this.timer ||= setTimeout(() => this.fillWaiting());
+  }
+
+  /** Fills what waits, the newest first, for a slice of time; then others have a turn. */
+  fillWaiting() {
+    this.timer = 0;
+    for (const begun = performance.now(); this.waiting.length > 0 && performance.now() - begun < slice;) this.waiting.pop().fill?.();
+    if (this.waiting.length > 0) this.timer = setTimeout(() => this.fillWaiting());
   }
 
   fill(node, message, last, form) {
     let body = node.querySelector('.body');
     if (!body || node.content !== message.content) { // what is drawn stays
       body = element('div', 'body');
-      body.append(message.role === 'user' ? message.content : markdown(message.content));
+      const text = folded(message.content);
+      body.append(drawnText(message, text));
+      body.folded = text !== message.content;
     }
     node.content = message.content;
     node.replaceChildren(body);
+    if (body.folded) node.append(unfold(body, message));
     for (const made of message.toolCalls || []) {
       this.box.querySelector(`.call.live[data-call="${CSS.escape(made.id)}"]`)?.remove();
       node.append(toolCall(made));
@@ -263,6 +289,24 @@ export class Transcript {
   }
 
   call(id) { return this.box.querySelector(`.call[data-call="${CSS.escape(id)}"]`); }
+}
+
+/** The beginning of a text that is huge, up to the end of a block; any other as it is. */
+function folded(text) {
+  if (text.length <= foldedAbove) return text;
+  const end = text.lastIndexOf('\n\n', foldedTo);
+  return text.slice(0, end > foldedTo / 2 ? end : foldedTo);
+}
+
+const drawnText = ({ role }, text) => (role === 'user' ? document.createTextNode(text) : markdown(text));
+
+function unfold(body, message) {
+  const all = button(`Show all ${message.content.length.toLocaleString('en')} characters`, 'unfold', () => {
+    body.replaceChildren(drawnText(message, message.content));
+    body.folded = false;
+    all.remove();
+  });
+  return all;
 }
 
 function toolCall(made) {
