@@ -239,7 +239,7 @@ func TestPage(t *testing.T) {
 	b.say("Count, please")
 	b.see(`document.querySelector('.message.streaming')?.textContent.includes('w5')`)
 	b.do(click("#stop"))
-	b.see(`document.querySelector('#status').dataset.state === 'idle' && [...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('Stopped'))`)
+	b.see(`document.querySelector('#status').dataset.state === 'idle' && document.querySelector('.message.assistant:last-child .outcome')?.textContent === 'Stopped.'`)
 	b.screenshot("4-stopped.png")
 
 	b.say("Once more")

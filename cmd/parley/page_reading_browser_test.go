@@ -155,3 +155,52 @@ func TestPageOfALongConversation(t *testing.T) {
 	b.see(`document.querySelectorAll('#events li').length >= 412`)
 	b.checkQuiet(p)
 }
+
+// TestPageTellsWhatBecame: why a turn failed, was stopped, and what a person decided stays in the transcript and in the list, in words,
+// whoever looks later.
+func TestPageTellsWhatBecame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts a browser")
+	}
+	b := newBrowser(t)
+	p := newProcess(t, testAgents+`
+  - id: rolling
+    model: {provider: scripted, script: {steps: [{tool_calls: [{name: roll_dice, arguments: {min: 1, max: 1}}]}, {text: "So be it."}]}}
+    tools: [{name: roll_dice, builtin: random_number, approval: always}]
+`)
+	p.start()
+	b.do(chromedp.Navigate("http://" + p.listen + "/"))
+	b.see(pageReady)
+	twice := func(expression string) { // now, and after a reload
+		t.Helper()
+		b.see(expression)
+		b.do(chromedp.Reload())
+		b.see(pageReady + ` && ` + expression)
+	}
+
+	b.newConversation("broken")
+	b.say("Try")
+	twice(pageIdle + ` && document.querySelectorAll('.outcome').length === 1 && document.querySelector('.message .outcome.bad').textContent === 'The answer failed. The model broke.'
+		&& document.querySelector('#status').textContent === 'failed' && document.querySelector('#list .failed').textContent === 'failed'`)
+	b.screenshot("51-failed.png")
+
+	b.newConversation("slow")
+	b.say("Count")
+	b.see(`document.querySelector('.message.streaming')?.textContent.includes('w3')`)
+	b.do(click("#stop"))
+	twice(pageIdle + ` && document.querySelectorAll('.outcome').length === 1 && ` + lastAnswer + `.querySelector('.outcome').textContent === 'Stopped.'
+		&& document.querySelector('#status').textContent === 'stopped' && document.querySelectorAll('#list .stopped').length === 1`)
+
+	b.newConversation("rolling")
+	b.say("Roll the dice")
+	b.see(pageWaiting + ` && document.title.startsWith('● Waits for you')`)
+	b.do(setValue(".action .why", "not today"), click(".action .deny"))
+	twice(pageIdle + ` && ` + lastAnswer + `.querySelector('.call summary')?.textContent === 'roll_dice · denied: “not today”'
+		&& document.querySelector('#status').textContent === 'idle' && !document.title.includes('Waits')`)
+	b.say("And now?")
+	b.see(pageWaiting)
+	b.do(click(".action .allow"))
+	twice(pageIdle + ` && document.querySelectorAll('.message').length === 4 && ` + lastAnswer + `.querySelector('.call summary')?.textContent === 'roll_dice · allowed ✓'`)
+	b.screenshot("52-decided.png")
+	b.checkQuiet(p)
+}

@@ -7,7 +7,7 @@ import { confirmed } from './dialogs.js';
 import { element } from './dom.js';
 import { dropDraft, newKey } from './drafts.js';
 import { Events } from './events.js';
-import { List, statusWords, title } from './list.js';
+import { List, standing, title } from './list.js';
 import { EventLog, keptEvents } from './log.js';
 import { Money } from './money.js';
 import { Panes } from './panes.js';
@@ -173,15 +173,16 @@ function showHead() {
   $('title').disabled = !id || may.rename === false;
   $('title').placeholder = id ? 'Untitled conversation' : 'New conversation';
   if (document.activeElement !== $('title')) $('title').value = conversation().title || '';
-  document.title = id ? `${title(conversation())} · Parley` : 'Parley playground';
   $('delete').hidden = !id;
   $('pin').hidden = !id || may.pin === false;
   $('pin').textContent = pinned ? 'Unpin' : 'Pin';
   showExport(id && formats?.enabled ? formats.formats : []);
   $('attach').hidden = !agent?.capabilities?.attachments?.enabled;
   money.show();
-  const status = runtime?.status || 'off';
-  pill($('status'), status, statusWords[status] || status);
+  const { status, outcome, text } = standing(runtime);
+  pill($('status'), status, text);
+  $('status').dataset.outcome = outcome;
+  document.title = (status === 'waiting' ? '● Waits for you · ' : '') + (id ? `${title(conversation())} · Parley` : 'Parley playground');
   document.querySelector('.chat').dataset.status = status;
   $('stop').hidden = !busy();
   composer.draw();
@@ -201,9 +202,9 @@ function showExport(formats) {
 
 function showWelcome() { transcript.welcome(agentOf(), (text) => composer.submit(text)); }
 
-function setStatus(status) {
-  current.conversation.runtime = { ...conversation().runtime, status };
-  list.status(conversation().id, status);
+function setStatus(status, stopReason) {
+  current.conversation.runtime = { ...conversation().runtime, status, stopReason };
+  list.status(conversation().id, status, stopReason);
   showHead();
 }
 

@@ -57,6 +57,7 @@ class Builder {
       this.skipped++;
       return;
     }
+    if (this.path.length === 1) node.dir = 'auto'; // each block in its own direction, what is in it in that of the block
     this.at.append(node);
     this.path.push(inner);
   }
@@ -143,6 +144,7 @@ function codeBlock(content, info = '') {
   const head = element('div', 'code-head');
   head.append(element('span', '', info.trim().split(/\s+/)[0] || 'code'), copyButton(() => text, 'tiny', 'copy this code', guarded));
   const pre = element('pre');
+  frame.dir = 'ltr';
   pre.tabIndex = 0;
   pre.role = 'group';
   pre.ariaLabel = 'code';
@@ -153,7 +155,9 @@ function codeBlock(content, info = '') {
 
 function plain(text) {
   const root = document.createDocumentFragment();
-  root.append(element('div', 'plain', text));
+  const whole = element('div', 'plain', text);
+  whole.dir = 'auto';
+  root.append(whole);
   return root;
 }
 

@@ -4,15 +4,16 @@ import { button, element } from './dom.js';
 import { fileChips } from './files.js';
 import { Growing, markdown } from './markdown.js';
 import { messageTools } from './message.js';
+import { Outcomes } from './outcomes.js';
+import { settings } from './stream.js';
 import { Usages } from './usage.js';
+import { ending, undone } from './words.js';
 
 const spokenText = 2000; // characters
 const foldedAbove = 20_000; // characters of a message of which only the beginning is shown
 const foldedTo = 4000;
-const filledAtOnce = 12; // messages of a conversation that is opened: what may be in sight. The others follow in slices of time
+const filledAtOnce = 6; // messages of a conversation that is opened: what may be in sight. The others follow in slices of time
 const slice = 8; // milliseconds
-
-const statusWords = { cancelled: 'stopped', incomplete: 'cut short', requires_action: 'waits for you', failed: 'failed' };
 
 export class Transcript {
   /** scroll is the view around the box. */
@@ -30,6 +31,7 @@ export class Transcript {
   clear() {
     this.streaming?.view.end();
     this.usages = new Usages();
+    this.outcomes = new Outcomes(settings.user);
     this.nodes = new Map();  // message id -> node
     this.waiting = [];       // nodes that are to be filled, the next one last
     this.modes = new Map();  // run id -> what kind of turn it is
@@ -105,6 +107,7 @@ export class Transcript {
     const drawn = JSON.stringify([message, last, this.experience]);
     if (node.drawn === drawn) return; // a selection, a focus, an opened detail stay
     node.drawn = drawn;
+    node.redraw = () => this.message(message, last);
     node.fill = () => {
       node.fill = null;
       this.fill(node, message, last, form);
@@ -128,6 +131,7 @@ export class Transcript {
     let body = node.querySelector('.body');
     if (!body || node.content !== message.content) { // what is drawn stays
       body = element('div', 'body');
+      if (message.role === 'user') body.dir = 'auto';
       const text = folded(message.content);
       body.append(drawnText(message, text));
       body.folded = text !== message.content;
@@ -137,16 +141,18 @@ export class Transcript {
     if (body.folded) node.append(unfold(body, message));
     for (const made of message.toolCalls || []) {
       this.box.querySelector(`.call.live[data-call="${CSS.escape(made.id)}"]`)?.remove();
-      node.append(toolCall(made));
+      node.append(toolCall(made, this.outcomes.decisions));
     }
     if (message.files?.length) node.append(fileChips(message.files, this.guarded));
-    const notes = [];
-    const status = message.status || message.metadata?.status;
-    if (message.role === 'assistant' && status && status !== 'completed') notes.push(statusWords[status] || status);
-    if (message.metadata?.edited) notes.push('edited');
-    if (notes.length) node.append(element('span', 'note', notes.join(', ')));
+    if (message.metadata?.edited) node.append(element('span', 'note', 'edited'));
     const earlier = message.metadata?.previousContent || [];
     if (earlier.length) node.append(versions(earlier));
+    const end = this.outcomes.ends.get(message.id) || (message.role === 'assistant' && ending(message.metadata?.stopReason));
+    if (end) {
+      const told = element('p', end.bad ? 'outcome bad' : 'outcome', end.text);
+      told.dir = 'auto';
+      node.append(told);
+    }
     if (!message.createdAt) return; // known by its event alone: it is read in full when the turn pauses or ends
     const tools = messageTools(message, {
       conversationId: this.conversation.id, experience: this.experience, last, form,
@@ -163,6 +169,19 @@ export class Transcript {
     if (id) this.cost(id);
   }
 
+  /** Takes an event that may tell how a turn ended, or what was decided. */
+  outcome(event, replayed) {
+    const { message, call } = this.outcomes.take(event);
+    const node = this.nodes.get(message);
+    if (node && node !== this.streaming?.node) {
+      node.drawn = '';
+      if (node.firstChild) node.redraw(); // or it is drawn later, with all that is known then
+    }
+    if (message && !replayed) this.say(this.outcomes.ends.get(message)?.text || '');
+    const shown = call && this.call(call);
+    if (shown) shown.replaceWith(toolCall(shown.made, this.outcomes.decisions));
+  }
+
   /** Shows what an answer cost, beside its buttons. */
   cost(id) {
     const tools = this.nodes.get(id)?.querySelector('.tools');
@@ -176,7 +195,7 @@ export class Transcript {
 
   append(node) { this.box.append(node); }
 
-  notice(text, bad) { this.append(element('div', 'notice' + (bad ? ' bad' : ''), text)); }
+  notice(text) { this.append(element('div', 'notice', text)); }
 
   /** An edit takes back the messages that the notices were about. */
   truncated() {
@@ -272,7 +291,7 @@ export class Transcript {
   toolUse(calls) {
     for (const call of calls) {
       if (this.call(call.tool_call_id)) continue;
-      const live = toolCall({ id: call.tool_call_id, name: call.tool_name, arguments: JSON.stringify(call.args), running: true });
+      const live = toolCall({ id: call.tool_call_id, name: call.tool_name, arguments: JSON.stringify(call.args), running: true }, this.outcomes.decisions);
       live.classList.add('live');
       this.append(live);
     }
@@ -282,7 +301,7 @@ export class Transcript {
     for (const result of results) {
       const shown = this.call(result.tool_call_id);
       if (!shown) continue;
-      const made = toolCall({ id: result.tool_call_id, name: result.tool_name, arguments: shown.made.arguments, result: result.result, error: result.error });
+      const made = toolCall({ id: result.tool_call_id, name: result.tool_name, arguments: shown.made.arguments, result: result.result, error: result.error ?? result.result?.error }, this.outcomes.decisions);
       made.classList.toggle('live', shown.classList.contains('live'));
       shown.replaceWith(made);
     }
@@ -309,14 +328,16 @@ function unfold(body, message) {
   return all;
 }
 
-function toolCall(made) {
+function toolCall(made, decisions) {
   const details = element('details', 'call');
   details.dataset.call = made.id;
   details.made = made;
-  const how = made.error ? ' failed' : made.running ? ' …' : made.result === undefined ? '' : ' ✓';
+  const decided = decisions.get(made.id) || undone(made.error);
+  const refused = /^(denied|nobody|stopped|left|refused)/.test(decided);
+  const how = (decided ? ' · ' + decided : '') + (refused ? '' : made.error ? ' · failed' : made.running ? ' …' : made.result === undefined ? '' : ' ✓');
   details.append(element('summary', '', made.name + how), element('pre', '', made.arguments));
   const outcome = made.error || made.result;
-  if (outcome) details.append(element('pre', '', typeof outcome === 'string' ? outcome : JSON.stringify(outcome, null, 2)));
+  if (outcome && !refused) details.append(element('pre', '', typeof outcome === 'string' ? outcome : JSON.stringify(outcome, null, 2)));
   return details;
 }
 
@@ -324,6 +345,10 @@ function toolCall(made) {
 function versions(earlier) {
   const details = element('details', 'versions');
   details.append(element('summary', '', earlier.length === 1 ? '1 earlier version' : `${earlier.length} earlier versions`));
-  for (const text of earlier) details.append(element('p', '', text));
+  for (const text of earlier) {
+    const version = element('p', '', text);
+    version.dir = 'auto';
+    details.append(version);
+  }
   return details;
 }
