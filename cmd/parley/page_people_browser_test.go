@@ -199,6 +199,11 @@ func TestPageOfManyActions(t *testing.T) {
 	action := b.tell(`document.querySelectorAll('.action').length === 3`, `document.querySelector('.action[data-kind=tool_approval]').dataset.id`)
 	b.screenshot("34-many-narrow.png")
 	require.Empty(t, b.text(pageUnnamed), "controls without a name")
+	// On its side, too, a phone shows what is to be decided with, without scrolling.
+	b.do(chromedp.EmulateViewport(740, 360))
+	b.see(`innerHeight === 360 && ((allow, box) => document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2) === allow && box.bottom <= 360)(...((allow) => [allow, allow.getBoundingClientRect()])(document.querySelector('.action .allow')))`)
+	b.screenshot("36-many-sideways.png")
+	b.do(chromedp.EmulateViewport(390, 780))
 	// Another window is another client of the same conversation.
 	id := b.text(`location.hash.slice(1)`)
 	status, _ := p.try("POST", p.url("/conversations/"+id+"/actions/"+action),

@@ -237,7 +237,10 @@ $('export').addEventListener('change', guarded(async () => {
   if (format) await download(`${path()}/export?format=${format}`, `${conversation().title || 'conversation'}.${format}`);
 }));
 
-const stop = guarded(() => call('POST', path() + '/cancel'));
+const stop = guarded(async () => {
+  if (document.activeElement === $('stop')) $('text').focus(); // the button goes
+  await call('POST', path() + '/cancel');
+});
 $('stop').addEventListener('click', stop);
 document.addEventListener('keydown', (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key === 'k') {
@@ -330,6 +333,8 @@ async function start() {
   }));
   await route().catch(toast);
   await list.load();
+  // A phone would open its keyboard.
+  if (document.activeElement === document.body && !matchMedia('(pointer: coarse)').matches) $('text').focus();
   document.body.dataset.ready = 'true';
 }
 

@@ -56,7 +56,8 @@ export class Actions {
     const build = { tool_approval: approval, user_question: question, client_tool: clientTool }[action.kind] || unknown;
     build(card, action, this.guarded((resolution) => this.resolve(card, resolution)));
     if (action.expiresAt) {
-      card.append(element('p', 'hint', `Lapses ${when(new Date(action.expiresAt))} if nobody answers.`));
+      const lapse = element('p', 'hint', `Lapses ${when(new Date(action.expiresAt))} if nobody answers.`);
+      card.insertBefore(lapse, card.querySelector(':scope > .row'));
     }
     card.addEventListener('submit', (event) => event.preventDefault());
     const head = card.querySelector('h3, legend');
