@@ -146,7 +146,7 @@ func TestPageOfALongConversation(t *testing.T) {
 	b.see(`document.querySelectorAll('.message .body').length === 204 && document.querySelector('.earlier') === null`)
 	b.do(chromedp.Evaluate[chromedp.Void](`void (window.longest = 0)`))
 	b.say("and one more")
-	said := b.tell(pageIdle+` && document.querySelectorAll('.message .body').length === 206`,
+	said := b.tell(pageIdle+` && document.querySelectorAll('.message .body').length === 206 && `+lastAnswer+`.querySelector('.tools')?.textContent.includes('3 → 5 tokens')`,
 		`document.querySelector('.message .body').textContent + ', ' + `+lastSaid+`.querySelector('.body').textContent`)
 	require.Equal(t, "number 0, and one more", said)
 	t.Logf("an answer: longest task %.0f ms", b.number("window.longest"))

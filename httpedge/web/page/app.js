@@ -234,7 +234,7 @@ $('messages').addEventListener('drop', (event) => {
 $('export').addEventListener('change', guarded(async () => {
   const format = $('export').value;
   $('export').value = '';
-  if (format) await download(`${path()}/export?format=${format}`, `${conversation().title || 'conversation'}.${format}`);
+  if (format) await download(`${path()}/export?format=${format}`, `${$('title').value.trim() || 'conversation'}.${format}`);
 }));
 
 const stop = guarded(async () => {

@@ -47,7 +47,10 @@ export class Scroll {
     this.state = new Following();
     let touched = 0;
     const heard = (type, take) => box.addEventListener(type, (event) => { take(event); this.show(); }, { passive: true });
-    heard('scroll', () => this.state.scrolled(this.place()));
+    heard('scroll', () => {
+      this.state.scrolled(this.place());
+      if (this.state.follows && Following.below(this.state.place) > 1) this.keep(); // the browser's step, not the reader's
+    });
     heard('wheel', ({ deltaY, ctrlKey, target }) => {
       if (deltaY > 0) this.state.down();
       else if (deltaY < 0 && !ctrlKey && !takesUp(target, box)) this.state.up();
@@ -66,7 +69,14 @@ export class Scroll {
       this.follow();
     });
     // After layout and before painting: the end is kept without a layout of its own.
-    const observer = new ResizeObserver(() => this.keep());
+    // What comes into sight there may get another size at once, which is not told in the same frame: looked at in the next one.
+    const observer = new ResizeObserver(() => {
+      this.keep();
+      this.again ||= requestAnimationFrame(() => {
+        this.again = 0;
+        this.keep();
+      });
+    });
     observer.observe(box);
     observer.observe(content);
   }

@@ -37,6 +37,7 @@ export class Transcript {
     this.modes = new Map();  // run id -> what kind of turn it is
     this.streaming = null;   // { runId, node, own, before, text, view }
     this.older = null;       // messages before those that are read again and again; null = none were asked for
+    this.newest = [];        // those that were read last
     this.box.replaceChildren();
     this.busy(false);
     this.scroll.follow();
@@ -60,6 +61,9 @@ export class Transcript {
   show(read, experience) {
     this.experience = experience;
     this.conversation = read.conversation;
+    // What fell out of the newest page since it was read last stays below what was before it.
+    if (this.older) this.older.push(...this.newest.slice(0, Math.max(0, this.newest.findIndex(({ id }) => id === read.messages[0]?.id))));
+    this.newest = read.messages;
     const ids = new Set([...this.older || [], ...read.messages].map((message) => message.id));
     for (const [id, node] of this.nodes) {
       if (ids.has(id)) continue;
