@@ -180,11 +180,23 @@ func click(selector string) chromedp.Action[chromedp.Void] {
 func setValue(selector, value string) chromedp.Action[chromedp.Void] {
 	return once(selector, fmt.Sprintf(`(() => {
 		if (found instanceof HTMLSelectElement && ![...found.options].some((one) => one.value === %[1]q)) return false;
+		found.focus();
 		found.value = %[1]q;
 		found.dispatchEvent(new Event('input', { bubbles: true }));
 		found.dispatchEvent(new Event('change', { bubbles: true }));
 		return true;
 	})()`, value))
+}
+
+// tap and fill are a click and a value as steps of their own.
+func (b *browser) tap(selector string) {
+	b.t.Helper()
+	b.do(click(selector))
+}
+
+func (b *browser) fill(selector, text string) {
+	b.t.Helper()
+	b.do(setValue(selector, text))
 }
 
 // screenshot keeps a picture for people in PARLEY_SCREENSHOTS, and returns it.
@@ -239,7 +251,7 @@ func TestPage(t *testing.T) {
 	b.say("Count, please")
 	b.see(`document.querySelector('.message.streaming')?.textContent.includes('w5')`)
 	b.do(click("#stop"))
-	b.see(`document.querySelector('#status').dataset.state === 'idle' && [...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('Stopped'))`)
+	b.see(`document.querySelector('#status').dataset.state === 'idle' && document.querySelector('.message.assistant:last-child .outcome')?.textContent === 'Stopped.'`)
 	b.screenshot("4-stopped.png")
 
 	b.say("Once more")

@@ -51,9 +51,12 @@ func TestConsoleAgents(t *testing.T) {
 	b.fill("#composer", "Where is order 7?")
 	b.tap("#send")
 	b.see(`document.querySelector('.playground .message.assistant strong')?.textContent === 'on its way'`)
-	b.tap("#play") // where there is no room for both
-	b.checkConsole("agent-playground")
+	b.do(chromedp.EmulateViewport(390, 900)) // there is no room for both
 	b.tap("#play")
+	b.checkConsole("agent-playground")
+	b.do(chromedp.EmulateViewport(390, 900))
+	b.tap("#play")
+	b.do(chromedp.EmulateViewport(1440, 900))
 
 	b.tap("#publish")
 	b.fill(`dialog [name="changelog"]`, "The first one")

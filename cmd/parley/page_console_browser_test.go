@@ -17,19 +17,6 @@ import (
 // consoleReady is a page of the console that is drawn.
 const consoleReady = `document.body.dataset.ready === 'true'`
 
-// fill writes into a field of a form as a person would.
-func (b *browser) fill(selector, text string) {
-	b.t.Helper()
-	b.see(fmt.Sprintf(`((field) => field !== null && (field.focus(), field.value = %q, field.dispatchEvent(new Event('input', { bubbles: true })), true))(document.querySelector(%q))`, text, selector))
-	b.see(fmt.Sprintf(`document.querySelector(%q)?.value === %q`, selector, text))
-}
-
-// tap clicks something as soon as it is there and can be clicked: in one step, for the page may draw it anew at any time.
-func (b *browser) tap(selector string) {
-	b.t.Helper()
-	b.see(fmt.Sprintf(`((found) => found !== null && !found.disabled && (found.click(), true))(document.querySelector(%q))`, selector))
-}
-
 // ask sends a request from the page, with its cookies, and returns the answer.
 func (b *browser) ask(method, path string, body any) tree {
 	b.t.Helper()

@@ -30,7 +30,7 @@ func TestPageByKeyboard(t *testing.T) {
 	b.say("Tell me a long story")
 	b.see(`document.querySelector('.message.streaming')?.textContent.length > 40`)
 	b.do(chromedp.KeyEvent(kb.Escape))
-	b.see(pageIdle + ` && [...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('Stopped'))`)
+	b.see(pageIdle + ` && document.querySelector('.message.assistant .outcome')?.textContent === 'Stopped.'`)
 
 	b.say("Roll the dice")
 	b.see(pageWaiting)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"io/fs"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -68,6 +70,19 @@ func TestConsoleFiles(t *testing.T) {
 	require.Contains(t, string(page), `href="/dashboard/shell.js"`)
 	require.NotContains(t, string(page), "waterfall.js", "only some pages need it")
 	require.Contains(t, ConsolePaths(), "/dashboard/{a}/{b}")
+}
+
+// TestModules runs the tests of the page's modules, in testdata, by the runner of Node.js.
+func TestModules(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("no node in PATH: `make page-tools` installs it")
+	}
+	files, err := filepath.Glob("testdata/*.test.js")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	output, err := exec.CommandContext(t.Context(), node, append([]string{"--test"}, files...)...).CombinedOutput()
+	require.NoError(t, err, string(output))
 }
 
 func TestClusterRoute(t *testing.T) {

@@ -7,11 +7,12 @@ import { confirmed } from './dialogs.js';
 import { element } from './dom.js';
 import { dropDraft, newKey } from './drafts.js';
 import { Events } from './events.js';
-import { List, statusWords, title } from './list.js';
+import { List, standing, title } from './list.js';
 import { EventLog, keptEvents } from './log.js';
 import { Money } from './money.js';
 import { Panes } from './panes.js';
 import { Actions } from './people.js';
+import { Scroll } from './scroll.js';
 import { Follow, call, docsPath, download, pause, served, settings } from './stream.js';
 import { guarded, toast } from './toast.js';
 import { Transcript } from './transcript.js';
@@ -33,17 +34,20 @@ function pill(node, state, text) {
 }
 
 const nodes = new Nodes($('nodes'), $('banner'));
-const panes = new Panes();
+const log = new EventLog($('event-rows'), $('log-seq'));
+new Scroll($('events'), $('event-rows'));
+const panes = new Panes(log);
 const actions = new Actions($('actions'), { guarded, said: () => refreshSoon() });
 const money = new Money({ guarded, conversation, changed: () => refresh() });
 const composer = new Composer({
   guarded,
   host: {
     agentId: () => $('agent').value, blocked: busy,
-    create, made, unmade, changed: () => { refreshSoon(); transcript.follow(); },
+    create, made, unmade, changed: () => { refreshSoon(); view.follow(); },
   },
 });
-const transcript = new Transcript($('messages'), $('spoken'), {
+const view = new Scroll($('messages'), $('thread'), $('to-end'));
+const transcript = new Transcript($('thread'), view, $('spoken'), {
   guarded, edit: (message) => composer.edit(message), changed: () => refresh(),
   earlier: (id) => call('GET', `${path()}?limit=200&before=${id}`),
 });
@@ -54,7 +58,6 @@ const list = new List({ box: $('list'), more: $('more'), search: $('search'), no
     panes.closeSide();
   },
 });
-const log = new EventLog($('events'), $('log-seq'));
 const events = new Events({
   transcript, log, money, list, composer, conversation, head: showHead, refresh: refreshSoon, status: setStatus,
 });
@@ -170,15 +173,16 @@ function showHead() {
   $('title').disabled = !id || may.rename === false;
   $('title').placeholder = id ? 'Untitled conversation' : 'New conversation';
   if (document.activeElement !== $('title')) $('title').value = conversation().title || '';
-  document.title = id ? `${title(conversation())} · Parley` : 'Parley playground';
   $('delete').hidden = !id;
   $('pin').hidden = !id || may.pin === false;
   $('pin').textContent = pinned ? 'Unpin' : 'Pin';
   showExport(id && formats?.enabled ? formats.formats : []);
   $('attach').hidden = !agent?.capabilities?.attachments?.enabled;
   money.show();
-  const status = runtime?.status || 'off';
-  pill($('status'), status, statusWords[status] || status);
+  const { status, outcome, text } = standing(runtime);
+  pill($('status'), status, text);
+  $('status').dataset.outcome = outcome;
+  document.title = (status === 'waiting' ? '● Waits for you · ' : '') + (id ? `${title(conversation())} · Parley` : 'Parley playground');
   document.querySelector('.chat').dataset.status = status;
   $('stop').hidden = !busy();
   composer.draw();
@@ -198,9 +202,9 @@ function showExport(formats) {
 
 function showWelcome() { transcript.welcome(agentOf(), (text) => composer.submit(text)); }
 
-function setStatus(status) {
-  current.conversation.runtime = { ...conversation().runtime, status };
-  list.status(conversation().id, status);
+function setStatus(status, stopReason) {
+  current.conversation.runtime = { ...conversation().runtime, status, stopReason };
+  list.status(conversation().id, status, stopReason);
   showHead();
 }
 
@@ -230,10 +234,13 @@ $('messages').addEventListener('drop', (event) => {
 $('export').addEventListener('change', guarded(async () => {
   const format = $('export').value;
   $('export').value = '';
-  if (format) await download(`${path()}/export?format=${format}`, `${conversation().title || 'conversation'}.${format}`);
+  if (format) await download(`${path()}/export?format=${format}`, `${$('title').value.trim() || 'conversation'}.${format}`);
 }));
 
-const stop = guarded(() => call('POST', path() + '/cancel'));
+const stop = guarded(async () => {
+  if (document.activeElement === $('stop')) $('text').focus(); // the button goes
+  await call('POST', path() + '/cancel');
+});
 $('stop').addEventListener('click', stop);
 document.addEventListener('keydown', (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key === 'k') {
@@ -326,6 +333,8 @@ async function start() {
   }));
   await route().catch(toast);
   await list.load();
+  // A phone would open its keyboard.
+  if (document.activeElement === document.body && !matchMedia('(pointer: coarse)').matches) $('text').focus();
   document.body.dataset.ready = 'true';
 }
 

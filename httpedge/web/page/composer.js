@@ -49,8 +49,10 @@ export class Composer {
       this.keeping = setTimeout(() => this.keep(), 150);
       this.draw();
     });
+    const touch = matchMedia('(pointer: coarse)'); // whose keyboards have no Shift and Enter: Enter makes a line
+    this.text.enterKeyHint = touch.matches ? 'enter' : 'send';
     this.text.addEventListener('keydown', (event) => {
-      if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+      if (event.key !== 'Enter' || event.shiftKey || event.isComposing || touch.matches) return;
       event.preventDefault();
       $('composer').requestSubmit();
     });

@@ -2,10 +2,6 @@
 
 import { toast } from './toast.js';
 
-const stopWords = {
-  cancelled: 'Stopped.', limit: 'The answer reached its length limit.', max_turns: 'The agent used its tools as often as it may in one answer.',
-};
-
 /** Events after which the page reads the conversation again: they say that something changed, not all of what. */
 const telling = /^(session\.(truncated|status_idle|status_waiting)|action\.|message\.|file\.)/;
 
@@ -22,6 +18,7 @@ export class Events {
     const replayed = event.seq <= (conversation.runtime?.lastEventSeq || 0);
     this.log.add(event);
     this.transcript.usage(event);
+    this.transcript.outcome(event, replayed);
     if (event.type === 'session.status_running') this.transcript.mode(event.run_id, event.data.mode);
     if (event.type === 'budget.reached') this.money.reached(event);
     if (event.type === 'user.message') this.composer.heard(conversation.id, event.data);
@@ -52,9 +49,8 @@ export class Events {
   }
 
   answer(event, status) {
-    this.end(event);
-    this.transcript.message({ id: event.data.message_id, role: 'assistant', content: event.data.content, status });
-    this.transcript.sayAnswer(event.data.message_id);
+    this.transcript.answer(event.run_id, { id: event.data.message_id, role: 'assistant', content: event.data.content, status });
+    this.log.endDeltas();
   }
 
   'user.message'({ data }) {
@@ -82,10 +78,7 @@ export class Events {
   'session.status_idle'(event) {
     this.end(event);
     this.conversation().continuable = Boolean(event.data.continuable);
-    this.status('idle');
-    const reason = event.data.stop_reason;
-    if (event.data.error) this.transcript.notice(event.data.error.message || event.data.error.code, true);
-    else if (stopWords[reason]) this.transcript.notice(stopWords[reason]);
+    this.status('idle', event.data.stop_reason);
   }
 
   'session.truncated'() { this.transcript.truncated(); }
@@ -93,8 +86,6 @@ export class Events {
   'agent.tool_use'({ data }) { this.transcript.toolUse(data.tool_calls); }
 
   'agent.tool_result'({ data }) { this.transcript.toolResults(data.results); }
-
-  'action.expired'() { this.transcript.notice('Nobody answered in time.'); }
 
   'session.usage'({ data }) {
     if (data.spent_usd !== undefined) this.conversation().spentUsd = data.spent_usd;

@@ -3,6 +3,7 @@
 import { call, download, upload } from './stream.js';
 import { button, element } from './dom.js';
 import { isNew } from './drafts.js';
+import { size } from './words.js';
 
 /**
  * The files that wait for the next message of each draft. An item is { name, size, file, record, sent }: record is the
@@ -101,12 +102,6 @@ export class Attachments {
       return chip;
     }));
   }
-}
-
-export function size(bytes) {
-  if (bytes < 1024) return bytes + ' B';
-  if (bytes < 1024 * 1024) return (bytes / 1024).toFixed(1) + ' KB';
-  return (bytes / 1024 / 1024).toFixed(1) + ' MB';
 }
 
 /** The files of a message, to be taken back. */

@@ -2,12 +2,19 @@
 
 import { button, element } from './dom.js';
 import { call, settings } from './stream.js';
+import { dayOf, ending, when } from './words.js';
 
 const pageSize = 30;
 const searchPage = 100; // as much as the server gives at once
 const searched = 1000;  // conversations that a search looks through
 
-export const statusWords = { idle: 'idle', running: 'answering', waiting: 'waits for you', off: 'new' };
+const statusWords = { idle: 'idle', running: 'answering', waiting: 'waits for you', off: 'new' };
+
+/** What a conversation does, or how it ended, in a word: { status, outcome, text }. */
+export function standing({ status = 'off', stopReason } = {}) {
+  const outcome = status === 'idle' ? ending(stopReason)?.state || '' : '';
+  return { status, outcome, text: outcome || statusWords[status] || status };
+}
 
 export class List {
   constructor({ box, more, search, note }, { guarded, open, current }) {
@@ -55,10 +62,10 @@ export class List {
   }
 
   /** What the stream says of a conversation's status, before the list is read again. */
-  status(id, status) {
+  status(id, status, stopReason) {
     const row = this.rows.find((other) => other.id === id);
-    if (!row || row.runtime?.status === status) return;
-    row.runtime = { ...row.runtime, status };
+    if (!row || (row.runtime?.status === status && row.runtime.stopReason === stopReason)) return;
+    row.runtime = { ...row.runtime, status, stopReason };
     this.draw();
   }
 
@@ -77,13 +84,15 @@ export class List {
     const choose = button('', '', this.guarded(() => this.open(row.id)));
     choose.dataset.id = row.id;
     if (this.current() === row.id) choose.setAttribute('aria-current', 'true');
-    choose.append(element('span', 'name', (row.pinned ? '★ ' : '') + title(row)));
+    const name = element('span', 'name', (row.pinned ? '★ ' : '') + title(row));
+    name.dir = 'auto';
+    choose.append(name);
     const meta = element('span', 'meta');
-    const when = element('span', '', ago(row.updatedAt));
-    when.title = new Date(row.updatedAt).toLocaleString();
-    meta.append(element('span', '', row.agentName || row.agentId), when);
-    const status = row.runtime?.status;
-    if (status === 'running' || status === 'waiting') meta.append(element('span', status, statusWords[status]));
+    const changed = element('span', '', ago(row.updatedAt));
+    changed.title = when(new Date(row.updatedAt));
+    meta.append(element('span', '', row.agentName || row.agentId), changed);
+    const { status, outcome, text } = standing(row.runtime);
+    if (outcome || status === 'running' || status === 'waiting') meta.append(element('span', outcome.replace(' ', '-') || status, text));
     choose.append(meta);
     const item = element('li');
     item.append(choose);
@@ -98,5 +107,5 @@ function ago(iso) {
   if (seconds < 60) return 'now';
   if (seconds < 3600) return Math.floor(seconds / 60) + ' min';
   if (seconds < 86400) return Math.floor(seconds / 3600) + ' h';
-  return new Date(iso).toLocaleDateString();
+  return dayOf(new Date(iso));
 }

@@ -57,6 +57,7 @@ class Builder {
       this.skipped++;
       return;
     }
+    if (this.path.length === 1) node.dir = 'auto'; // each block in its own direction, what is in it in that of the block
     this.at.append(node);
     this.path.push(inner);
   }
@@ -143,6 +144,7 @@ function codeBlock(content, info = '') {
   const head = element('div', 'code-head');
   head.append(element('span', '', info.trim().split(/\s+/)[0] || 'code'), copyButton(() => text, 'tiny', 'copy this code', guarded));
   const pre = element('pre');
+  frame.dir = 'ltr';
   pre.tabIndex = 0;
   pre.role = 'group';
   pre.ariaLabel = 'code';
@@ -153,7 +155,9 @@ function codeBlock(content, info = '') {
 
 function plain(text) {
   const root = document.createDocumentFragment();
-  root.append(element('div', 'plain', text));
+  const whole = element('div', 'plain', text);
+  whole.dir = 'auto';
+  root.append(whole);
   return root;
 }
 
@@ -175,9 +179,8 @@ export function markdown(text) {
  * drawn anew, at most once per frame and not more often than it is worth.
  */
 export class Growing {
-  constructor(node, drawn) {
+  constructor(node) {
     this.node = node;
-    this.drawn = drawn; // called after each drawing
     this.text = '';
     this.reset();
   }
@@ -200,7 +203,6 @@ export class Growing {
     this.frame = 0;
     const begun = performance.now();
     this.update();
-    this.drawn();
     const cost = performance.now() - begun;
     if (cost < 4) return;
     // What came meanwhile is drawn after the pause.
@@ -236,6 +238,16 @@ export class Growing {
       return;
     }
     this.tail = [...this.node.childNodes].slice(at);
+  }
+
+  /** Shows the whole text, at once, and ends. */
+  finish(text) {
+    this.end();
+    // What a block says of a link may stand in another one.
+    const anew = !text.startsWith(this.text) || /^ {0,3}\[[^\]]+\]:/m.test(text);
+    if (anew) this.reset();
+    this.text = text;
+    if (anew || this.shown !== text) this.update();
   }
 
   end() {

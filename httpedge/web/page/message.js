@@ -2,6 +2,7 @@
 
 import { button, copyButton, element, icon, labelled } from './dom.js';
 import { call, startStream } from './stream.js';
+import { when } from './words.js';
 
 /** The buttons under a message; last = it is the newest of the conversation; form = its open form, if any. */
 export function messageTools(message, { conversationId, experience, last, form, guarded, edit, changed }) {
@@ -10,10 +11,16 @@ export function messageTools(message, { conversationId, experience, last, form, 
   tools.setAttribute('aria-label', message.role === 'user' ? 'your message' : 'answer');
   const path = `/conversations/${conversationId}/messages/${message.id}`;
   const switches = experience?.messageActions || {};
-  const again = (text) => button(text, 'tiny regenerate', guarded(() => startStream(path + '/regenerate', {})));
+  const again = (text) => button(text, 'tiny regenerate', guarded(async () => {
+    document.getElementById('text').focus(); // the button goes
+    await startStream(path + '/regenerate', {});
+  }));
   if (switches.copy !== false) {
     tools.append(copyButton(() => message.content, 'tiny', 'copy this message', guarded));
   }
+  const at = element('time', '', when(new Date(message.createdAt)));
+  at.dateTime = message.createdAt;
+  tools.append(at);
   if (message.role === 'user') {
     if (switches.edit) tools.append(button('Edit', 'tiny edit', () => edit(message)));
     if (last && switches.regenerate) tools.append(again('Answer again'));

@@ -1,15 +1,22 @@
 // The panes beside the conversation: the list, which a narrow window hides, and the event log.
 
+const kept = 'parley.log'; // whether a person closed the log, in this browser
+
 const $ = (id) => document.getElementById(id);
 
 export class Panes {
-  constructor() {
+  /** log hears whether the event log is shown. */
+  constructor(log) {
+    this.log = log;
     this.frame = document.querySelector('.panes');
     this.wide = matchMedia('(min-width: 1081px)');
     this.narrow = matchMedia('(max-width: 700px)');
-    this.wide.addEventListener('change', () => this.showLog(this.wide.matches));
-    this.showLog(this.wide.matches);
-    $('log-toggle').addEventListener('click', () => this.showLog(!this.logShown()));
+    this.wide.addEventListener('change', () => this.showLog(this.wanted()));
+    this.showLog(this.wanted());
+    $('log-toggle').addEventListener('click', () => {
+      this.showLog(!this.logShown());
+      if (this.wide.matches) localStorage.setItem(kept, this.logShown() ? 'open' : 'closed');
+    });
     $('log-close').addEventListener('click', () => {
       this.showLog(false);
       $('log-toggle').focus();
@@ -18,6 +25,9 @@ export class Panes {
     $('shade').addEventListener('click', () => this.escape());
   }
 
+  /** There is room for the log, and nobody closed it. */
+  wanted() { return this.wide.matches && localStorage.getItem(kept) !== 'closed'; }
+
   logShown() { return !this.frame.classList.contains('no-log'); }
 
   sideShown() { return this.frame.classList.contains('show-side'); }
@@ -25,6 +35,7 @@ export class Panes {
   showLog(shown) {
     this.frame.classList.toggle('no-log', !shown);
     $('log-toggle').setAttribute('aria-pressed', String(shown));
+    this.log.show(shown);
     this.shade();
   }
 

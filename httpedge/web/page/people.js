@@ -2,6 +2,7 @@
 
 import { button, element, labelled } from './dom.js';
 import { startStream } from './stream.js';
+import { when } from './words.js';
 
 /** The pending actions of one conversation, as cards. */
 export class Actions {
@@ -51,10 +52,12 @@ export class Actions {
     card.noValidate = true; // checked when it is sent, so that a word about it can be shown again
     card.dataset.id = action.id;
     card.dataset.kind = action.kind;
+    card.dir = 'auto';
     const build = { tool_approval: approval, user_question: question, client_tool: clientTool }[action.kind] || unknown;
     build(card, action, this.guarded((resolution) => this.resolve(card, resolution)));
     if (action.expiresAt) {
-      card.append(element('p', 'hint', `Lapses ${new Date(action.expiresAt).toLocaleString()} if nobody answers.`));
+      const lapse = element('p', 'hint', `Lapses ${when(new Date(action.expiresAt))} if nobody answers.`);
+      card.insertBefore(lapse, card.querySelector(':scope > .row'));
     }
     card.addEventListener('submit', (event) => event.preventDefault());
     const head = card.querySelector('h3, legend');
@@ -75,14 +78,20 @@ function approval(card, action, resolve) {
     card.append(element('p', 'warn', 'The server that ran it is gone, and it is not known whether it was carried out. Allow runs it again.'));
   }
   const args = element('textarea');
+  args.dir = 'ltr';
   args.value = JSON.stringify(action.args ?? {}, null, 2);
   args.rows = Math.min(8, args.value.split('\n').length);
   args.setAttribute('aria-label', 'arguments of ' + action.toolName);
   const asked = args.value;
   const remember = element('input');
   remember.type = 'checkbox';
+  const why = element('input', 'free why');
+  why.placeholder = 'A reason, if you deny it';
+  why.maxLength = 1000;
+  why.setAttribute('aria-label', `reason for denying ${action.toolName}`);
   const decide = (decision) => {
     const resolution = { type: 'tool_approval', decision, rememberForSession: remember.checked };
+    if (decision === 'deny' && why.value.trim()) resolution.comment = why.value.trim();
     if (decision === 'allow' && args.value !== asked) {
       try {
         resolution.approvedArgs = JSON.parse(args.value);
@@ -95,7 +104,7 @@ function approval(card, action, resolve) {
     resolve(resolution);
   };
   args.addEventListener('input', () => args.setCustomValidity(''));
-  card.append(element('p', 'tool', action.toolName), args, labelled(remember, 'Do not ask again in this conversation'),
+  card.append(element('p', 'tool', action.toolName), args, labelled(remember, 'Do not ask again in this conversation'), why,
     row(button('Deny', 'quiet danger deny', () => decide('deny')), button('Allow', 'primary allow', () => decide('allow'))));
 }
 
@@ -148,6 +157,7 @@ const ownTools = {
 
 function clientTool(card, action, resolve) {
   const output = element('textarea');
+  output.dir = 'ltr';
   output.value = JSON.stringify(ownTools[action.toolName]?.() ?? {}, null, 2);
   output.rows = Math.max(2, Math.min(8, output.value.split('\n').length));
   output.setAttribute('aria-label', 'output of ' + action.toolName);
