@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -231,45 +232,59 @@ func TestClientsBehindAProxy(t *testing.T) {
 func TestClientsBehindABalancer(t *testing.T) {
 	t.Parallel()
 	p := shared.of(t, testAgents+"limits: {streams_per_caller: 1}\nhttp: {trusted_proxies: [127.0.0.2], proxy_protocol: true}\n")
-	id := p.newConversation(t, "quick", "ada")
-	balancer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	ask := func(header, path string) (int, *http.Client) {
-		client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := balancer.DialContext(ctx, network, address)
-			if err == nil {
-				_, err = io.WriteString(conn, header)
-			}
-			return conn, err
-		}}}
-		t.Cleanup(client.CloseIdleConnections)
-		return statusOf(t, client, p.url(path)), client
-	}
+	id, next := p.newConversation(t, "quick", "ada"), p.newConversation(t, "quick", "ada")
+	stream := func(id string) string { return "/conversations/" + id + "/events/stream?userId=ada" }
 	const ada, bob = "PROXY TCP4 198.51.100.1 192.0.2.1 4711 80\r\n", "PROXY TCP6 2001:db8::1 2001:db8::2 4711 80\r\n"
-	stream := "/conversations/" + id + "/events/stream?userId=ada"
-	got, client := ask(ada, stream)
-	require.Equal(t, 200, got)
-	require.Equal(t, 429, statusOf(t, client, p.url(stream)))
-	got, _ = ask(ada, stream)
-	require.Equal(t, 429, got)
-	got, _ = ask(bob, stream)
-	require.Equal(t, 200, got)
-	got, _ = ask("", stream)
-	require.Equal(t, 400, got, "the balancer must say it")
+	first := behind(t, p, ada)
+	opened := first.get(t, stream(id))
+	require.Equal(t, 200, opened.StatusCode)
+	require.Equal(t, 429, behind(t, p, ada).get(t, stream(id)).StatusCode)
+	require.Equal(t, 200, behind(t, p, bob).get(t, stream(id)).StatusCode)
+	require.Equal(t, 400, behind(t, p, "").get(t, stream(id)).StatusCode, "the balancer must say it")
 	require.Contains(t, p.log.String(), "PROXY protocol header")
-	p.follow(t, "GET", stream, nil)
-	p.ask(t, "GET", stream, nil).refused(429, "rate_limited")
-	p.ask(t, "GET", "/conversations/"+id, nil, "Forwarded", "for=198.51.100.1").fits(200, anyObject)
+
+	p.ask(t, "DELETE", "/conversations/"+id, nil).empty(204)
+	require.Contains(t, readAll(t, opened), ": open")
+	require.Equal(t, 200, first.get(t, stream(next)).StatusCode)
+	require.EqualValues(t, 1, first.dialled.Load(), "the stream has given its connection back")
+	require.Equal(t, 429, behind(t, p, ada).get(t, stream(next)).StatusCode, "it is Ada's as before")
+
+	p.follow(t, "GET", stream(next), nil)
+	p.ask(t, "GET", stream(next), nil).refused(429, "rate_limited")
+	p.ask(t, "GET", "/conversations/"+next, nil, "Forwarded", "for=198.51.100.1").fits(200, anyObject)
 }
 
-// statusOf is that of an answer whose body stays open until the test ends.
-func statusOf(t *testing.T, client *http.Client, url string) int {
+// balanced is a client whose connections begin with a header, from an address of their own.
+type balanced struct {
+	http.Client
+	p       *process
+	dialled atomic.Int64
+}
+
+func behind(t *testing.T, p *process, header string) *balanced {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	b := &balanced{p: p}
+	balancer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	b.Transport = &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		b.dialled.Add(1)
+		conn, err := balancer.DialContext(ctx, network, address)
+		if err == nil {
+			_, err = io.WriteString(conn, header)
+		}
+		return conn, err
+	}}
+	t.Cleanup(b.CloseIdleConnections)
+	return b
+}
+
+// get leaves the body of the answer open until the test ends.
+func (b *balanced) get(t *testing.T, path string) *http.Response {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.p.url(path), nil)
 	require.NoError(t, err)
-	response, err := client.Do(request)
+	response, err := b.Do(request)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = response.Body.Close() })
-	return response.StatusCode
+	t.Cleanup(func() { cancel(); _ = response.Body.Close() })
+	return response
 }

@@ -61,6 +61,18 @@ func Socket(conn net.Conn) net.Conn {
 	return conn
 }
 
+// Returned is a socket, perhaps under another descriptor, as the connection that it was taken from.
+func Returned(socket, from net.Conn) net.Conn {
+	a, announced := from.(*Announced)
+	tcp, ok := socket.(*net.TCPConn)
+	if !announced || !ok {
+		return socket
+	}
+	returned := &Announced{TCPConn: tcp}
+	returned.client.Store(a.client.Load())
+	return returned
+}
+
 // RemoteAddr is the client, or the proxy where it asks for itself.
 func (a *Announced) RemoteAddr() net.Addr {
 	if client := a.client.Load(); client != nil {

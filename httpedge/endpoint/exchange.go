@@ -366,7 +366,7 @@ func (x *exchange) handOver() {
 	x.takeConn(func(conn net.Conn, ahead []byte) {
 		take.Conn = accept.Socket(conn)
 		if reuse != nil && !take.Plain && !rc.Response.ConnectionClose() {
-			take.Reuse = func(net.Conn) { reuse(prime(conn, ahead)) }
+			take.Reuse = func(back net.Conn) { reuse(prime(accept.Returned(back, conn), ahead)) }
 		}
 		serve(take)
 	})
