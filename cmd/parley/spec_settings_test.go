@@ -236,18 +236,18 @@ func TestClientsBehindABalancer(t *testing.T) {
 	stream := func(id string) string { return "/conversations/" + id + "/events/stream?userId=ada" }
 	const ada, bob = "PROXY TCP4 198.51.100.1 192.0.2.1 4711 80\r\n", "PROXY TCP6 2001:db8::1 2001:db8::2 4711 80\r\n"
 	first := behind(t, p, ada)
-	opened := first.get(t, stream(id))
+	opened := first.get(t, stream(id)) //nolint:bodyclose // when the test ends
 	require.Equal(t, 200, opened.StatusCode)
-	require.Equal(t, 429, behind(t, p, ada).get(t, stream(id)).StatusCode)
-	require.Equal(t, 200, behind(t, p, bob).get(t, stream(id)).StatusCode)
-	require.Equal(t, 400, behind(t, p, "").get(t, stream(id)).StatusCode, "the balancer must say it")
+	require.Equal(t, 429, behind(t, p, ada).status(t, stream(id)))
+	require.Equal(t, 200, behind(t, p, bob).status(t, stream(id)))
+	require.Equal(t, 400, behind(t, p, "").status(t, stream(id)), "the balancer must say it")
 	require.Contains(t, p.log.String(), "PROXY protocol header")
 
 	p.ask(t, "DELETE", "/conversations/"+id, nil).empty(204)
 	require.Contains(t, readAll(t, opened), ": open")
-	require.Equal(t, 200, first.get(t, stream(next)).StatusCode)
+	require.Equal(t, 200, first.status(t, stream(next)))
 	require.EqualValues(t, 1, first.dialled.Load(), "the stream has given its connection back")
-	require.Equal(t, 429, behind(t, p, ada).get(t, stream(next)).StatusCode, "it is Ada's as before")
+	require.Equal(t, 429, behind(t, p, ada).status(t, stream(next)), "it is Ada's as before")
 
 	p.follow(t, "GET", stream(next), nil)
 	p.ask(t, "GET", stream(next), nil).refused(429, "rate_limited")
@@ -287,4 +287,9 @@ func (b *balanced) get(t *testing.T, path string) *http.Response {
 	require.NoError(t, err)
 	t.Cleanup(func() { cancel(); _ = response.Body.Close() })
 	return response
+}
+
+func (b *balanced) status(t *testing.T, path string) int {
+	t.Helper()
+	return b.get(t, path).StatusCode //nolint:bodyclose // when the test ends
 }
