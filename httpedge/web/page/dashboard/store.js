@@ -30,13 +30,13 @@ export class Store {
 /** @template T @param {Store<T>} store @returns {T} */
 export function useStore(store) {
   const [, draw] = useState({});
-  useEffect(() => {
-    const seen = store.value;
+  const drawn = store.value;
+  useEffect(() => { // after the frame, in which the store may have changed
     const end = store.on(() => draw({}));
-    if (!Object.is(seen, store.value)) draw({});
+    if (!Object.is(drawn, store.value)) draw({});
     return end;
   }, [store]);
-  return store.value;
+  return drawn;
 }
 
 /** How a stream is: 'connecting', 'live', 'lost'. @typedef {'connecting'|'live'|'lost'} Link */
