@@ -209,6 +209,18 @@ func TestPagesDoNotShift(t *testing.T) {
 	require.Equal(t, want, seen)
 }
 
+// TestResolveWithUnknownFields: what a decision says and nobody understands is not left out.
+func TestResolveWithUnknownFields(t *testing.T) {
+	k := serveSessions(t)
+	id := fmt.Sprint(k.decode(k.do("ann", "POST", "/agents/sessions", `{"agent":"helper"}`).raw)["id"])
+	for _, name := range []string{"args", "approvedArgs"} {
+		got := k.do("ann", "POST", "/agents/sessions/"+id+"/actions/act_1",
+			`{"resolution":{"type":"tool_approval","decision":"allow","`+name+`":{"n":1}}}`)
+		require.Equal(t, 400, got.status, "%s", got.raw)
+		require.Equal(t, map[string]any{"error": `resolution has no field "` + name + `"`, "code": "invalid_request"}, k.decode(got.raw))
+	}
+}
+
 // TestForeignIDs: what is another project's, another user's or nobody's is not there, whatever is asked of it.
 func TestForeignIDs(t *testing.T) {
 	k := serveSessions(t)
