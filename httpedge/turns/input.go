@@ -58,13 +58,11 @@ type Resolution struct {
 	Error              string
 }
 
-// KnownFields refuses an object with a field that the struct it is read into does not have. What decides on what runs is not guessed:
+// KnownFields refuses a JSON object with a field that the struct it is read into does not have. What decides on what runs is not guessed:
 // with args for approvedArgs, the model's own arguments would run.
 func KnownFields(field string, object []byte, in any) *machine.Failure {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(object, &members) != nil {
-		return nil // it is refused for what it is
-	}
+	_ = json.Unmarshal(object, &members) // it is one
 	fields := reflect.VisibleFields(reflect.TypeOf(in))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		// Names are compared as encoding/json does.
