@@ -137,7 +137,7 @@ func TestResolveWithUnknownFields(t *testing.T) {
 	k.reply(turnReply(turn(conversationpb.StopReason_END_TURN)))
 	r := k.do("POST", "/conversations/"+conv1+"/actions/act_1", `{"resolution":{"TYPE":"tool_approval","decision":"allow","approvedargs":{"to":"bob"}}}`)
 	require.Equal(t, 200, r.status, "%s", r.raw)
-	require.Equal(t, `{"to":"bob"}`, string(k.last().GetResolve().GetApproval().GetApprovedArgs()))
+	require.JSONEq(t, `{"to":"bob"}`, string(k.last().GetResolve().GetApproval().GetApprovedArgs()))
 }
 
 func TestResolveWhileOthersArePending(t *testing.T) {

@@ -26,9 +26,9 @@ type messageInput struct {
 // inlineFile is a file that comes as base64.
 type inlineFile struct{ name, content, declared string }
 
-// check refuses an empty message, and one with parts that are not supported.
+// check refuses an empty message, and one with parts that are not supported. Files need no words.
 func (m *messageInput) check() *failure.Failure {
-	if strings.TrimSpace(m.Text) == "" {
+	if strings.TrimSpace(m.Text) == "" && len(m.Files)+len(m.inline) == 0 {
 		return handler.Invalid(failure.InputRequired).In("input")
 	}
 	return m.failure
