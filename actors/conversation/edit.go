@@ -14,7 +14,12 @@ func (r *request) edit(c *conversationpb.Edit) *machine.Failure {
 	if experience := c.GetAgent().GetExperience(); experience != nil && !experience.GetEdit() {
 		return failure.New(failurepb.Code_ACTION_DISABLED, failure.EditDisabled)
 	}
-	if f := r.checkContent(c.GetContent()); f != nil {
+	old := c.GetTarget().GetMessage()
+	kept := len(old.GetFiles())
+	if c.GetSetFiles() {
+		kept = len(c.GetFileIds())
+	}
+	if f := r.checkContent(c.GetContent(), kept); f != nil {
 		return f
 	}
 	if f := r.ready(c.GetAgent()); f != nil {
@@ -23,7 +28,6 @@ func (r *request) edit(c *conversationpb.Edit) *machine.Failure {
 	if f := r.current(c.GetTarget()); f != nil {
 		return f
 	}
-	old := c.GetTarget().GetMessage()
 	if old.GetRole() != conversationpb.Role_USER {
 		return failure.New(failurepb.Code_INVALID_MESSAGE_TARGET, failure.OnlyUserMessagesEdited)
 	}

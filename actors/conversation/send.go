@@ -83,7 +83,7 @@ func (r *request) take(q *conversationpb.Queued, queued bool) (lease *conversati
 }
 
 func (r *request) checkSend(c *conversationpb.Send) (metadata []byte, f *machine.Failure) {
-	if f := r.checkContent(c.GetContent()); f != nil {
+	if f := r.checkContent(c.GetContent(), len(c.GetFileIds())); f != nil {
 		return nil, f
 	}
 	if f := r.checkGiven(c); f != nil {

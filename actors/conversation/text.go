@@ -39,8 +39,8 @@ func (m *rules) title(text string) (string, *machine.Failure) {
 	return text, nil
 }
 
-// checkContent checks the text of a message. It is stored as it came.
-func (m *rules) checkContent(text string) *machine.Failure {
+// checkContent checks the text of a message with so many files, which need no words. It is stored as it came.
+func (m *rules) checkContent(text string, files int) *machine.Failure {
 	if len(text) > m.limits.MessageBytes {
 		return failure.New(failurepb.Code_VALIDATION, failure.TooLong).In("message").
 			With("maxBytes", m.limits.MessageBytes)
@@ -48,7 +48,7 @@ func (m *rules) checkContent(text string) *machine.Failure {
 	if !utf8.ValidString(text) {
 		return failure.New(failurepb.Code_VALIDATION, failure.NotUTF8).In("message")
 	}
-	if strings.TrimSpace(text) == "" {
+	if files == 0 && strings.TrimSpace(text) == "" {
 		return failure.New(failurepb.Code_VALIDATION, failure.Required).In("message")
 	}
 	return nil

@@ -47,13 +47,17 @@ func (r *request) setTitle(c *conversationpb.SetTitle) *machine.Failure {
 }
 
 // firstTitle is the title that a conversation without one takes from the first user message of those with which it begins
-// (document 1, "Agent session"), "" = none.
+// (document 1, "Agent session"), of one without words the name of its first file; "" = none.
 func (r *request) firstTitle(messages []*conversationpb.Message) string {
 	if r.state.GetNextMessage() > 1 || r.state.GetTitle() != "" {
 		return ""
 	}
 	first := slices.IndexFunc(messages, func(m *conversationpb.Message) bool { return m.GetRole() == conversationpb.Role_USER })
-	return r.naming(messages[first].GetContent()) // the last one is the message that is sent
+	message := messages[first] // there is one: the last is the message that is sent
+	if title := r.naming(message.GetContent()); title != "" || len(message.GetFiles()) == 0 {
+		return title
+	}
+	return r.naming(message.GetFiles()[0].GetName())
 }
 
 // naming is the title that a message gives.

@@ -300,6 +300,21 @@ func TestClientSessionFiles(t *testing.T) {
 		part["file_id"] = "file_AAAAAAAAAAAAAAAAAAAAA"
 		n.respond(t, "worker", "", object1{"input": input, "session_id": id}).coded(404, "not_found")
 	})
+	t.Run("without_words", func(t *testing.T) {
+		parts := []any{object1{"type": "input_image", "image_url": "data:image/png;base64," + encoded("\x89PNG\r\n\x1a\n a mute picture")}}
+		input := []any{object1{"role": "user", "content": parts}}
+		for _, order := range []object1{{"input": input}, {"input": input, "background": true}} {
+			answered := n.respond(t, "worker", "", order)
+			require.Contains(t, []int{200, 202}, answered.status, answered.text)
+			other := decode(t, answered.text).text("session_id")
+			require.Eventually(t, func() bool {
+				said := n.done(t, "GET", "/agents/sessions/"+other+"/messages", nil).at("data").list()
+				return len(said) == 2 && said[0].text("content") == "" && len(said[0].at("files").list()) == 1
+			}, waitLong, waitStep)
+		}
+		n.post(t, "/responses", object1{"model": n.agents["worker"], "input": input}).fits(200, anyObject)
+		n.respond(t, "worker", "", object1{"input": []any{object1{"role": "user", "content": []any{}}}}).coded(400, "invalid_request")
+	})
 	t.Run("with_the_input", func(t *testing.T) {
 		picture := "\x89PNG\r\n\x1a\n a small picture"
 		input := func(address string) any {

@@ -386,6 +386,35 @@ func TestSpecMessageFiles(t *testing.T) {
 		event := p.logged(t, id, "user.message")[0]
 		require.NoError(t, exactly([]any{map[string]any{"id": image, "name": "b.png", "mime_type": "image/png", "size": len(somePNG)}})(event.at("files").v))
 	})
+	t.Run("files_need_no_words", func(t *testing.T) {
+		id := p.newConversation(t, "open", "message files")
+		turn := p.ask(t, "POST", "/conversations/"+id+"/messages", object1{"files": []any{inline("mute.png", string(somePNG), "image/png")}}).
+			fits(200, turnRecord(fields{"message": userMessage(fields{"content": exactly(""), "files": listOf(anyObject)})}))
+		image := turn.at("message", "files").list()[0].text("id")
+		p.ask(t, "POST", "/conversations/"+id+"/messages", object1{"message": "", "fileIds": []string{image}}).fits(200, anyObject)
+		first := "/conversations/" + id + "/messages/" + turn.text("message", "id") + "/edit"
+		p.ask(t, "POST", first, object1{"fileIds": []string{}}).refused(400, "VALIDATION_ERROR")
+		p.ask(t, "POST", first, object1{"content": ""}).fits(200, anyObject)
+		require.Equal(t, []string{image}, texts(p.messages(t, id)[0].at("files").list(), "id"), "the edited message keeps its own")
+		p.ask(t, "POST", "/conversations/"+id+"/messages", object1{"files": []any{inline("mute.txt", "words of a file alone", "text/plain")}}).fits(200, anyObject)
+		require.Contains(t, echo().about(t, "words of a file alone"), "data:image/png;base64,")
+	})
+	t.Run("text_is_shown_as_it_is", func(t *testing.T) {
+		id := p.newConversation(t, "open", "message files")
+		for name, file := range map[string]map[string]string{
+			"README.md": inline("README.md", "<p align=center>tagged readme</p>", "text/markdown"),
+			"App.vue":   inline("App.vue", "<template><b>tagged component</b></template>", ""),
+			"latin.txt": inline("latin.txt", "tagged caf\xe9", "text/plain; charset=iso-8859-1"),
+		} {
+			p.ask(t, "POST", "/conversations/"+id+"/messages", object1{"message": "read " + name, "files": []any{file}}).fits(200, anyObject)
+		}
+		p.say(t, id, "and all")
+		asked := echo().about(t, "and all")
+		asked = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(asked)
+		for _, want := range []string{"<p align=center>tagged readme</p>", "<template><b>tagged component</b></template>", "tagged café"} {
+			require.Contains(t, asked, want)
+		}
+	})
 	t.Run("removed_file_is_told_to_the_model", func(t *testing.T) {
 		id := p.newConversation(t, "open", "message files")
 		p.ask(t, "POST", "/conversations/"+id+"/messages", map[string]any{"message": "keep this", "files": []any{inline("gone.txt", "secret words", "text/plain")}}).fits(200, anyObject)

@@ -158,6 +158,35 @@ func TestUploadByForm(t *testing.T) {
 	require.Equal(t, 400, cut.status, "a form without its end: %s", cut.raw)
 }
 
+// TestFormsOfTwoFiles: the second one is not left out in silence.
+func TestFormsOfTwoFiles(t *testing.T) {
+	k := serveSessions(t)
+	id := k.decode(k.do("ann", "POST", "/agents/sessions", `{"agent":"helper"}`).raw)["id"]
+	path := fmt.Sprintf("/agents/sessions/%s/files", id)
+	for _, size := range []int{1, 60} {
+		var form bytes.Buffer
+		writer := multipart.NewWriter(&form)
+		send := func() *heard {
+			return k.do("ann", "POST", path, form.String(), "Content-Type", writer.FormDataContentType())
+		}
+		for _, name := range []string{"a.txt", "b.txt"} {
+			part, err := writer.CreateFormFile("file", name)
+			require.NoError(t, err)
+			_, err = part.Write(bytes.Repeat([]byte("a"), size))
+			require.NoError(t, err)
+			require.NoError(t, writer.WriteField("purpose", "assistants"))
+			require.Equal(t, 400, send().status, "a form without its end")
+		}
+		require.NoError(t, writer.Close())
+		got := send()
+		require.Equal(t, 400, got.status, "%s", got.raw)
+		require.Equal(t, "the form has more than one file: send each by itself", k.decode(got.raw)["error"])
+	}
+	require.Empty(t, k.decode(k.do("ann", "GET", path, "").raw)["data"])
+	form := "--x\r\nContent-Disposition: form-data; name=f; filename=a\r\n\r\nhi\r\n--x\r\nContent-Disposition: form-data; name=purpose\r\n\r\n1\r\n--x--"
+	require.Equal(t, 201, k.do("ann", "POST", path, form, "Content-Type", "multipart/form-data; boundary=x").status)
+}
+
 // TestFileNamesAreNotWords: a file is told by its own name, whatever fields of ours it is named after.
 func TestFileNamesAreNotWords(t *testing.T) {
 	const name = "the conversation fileId onReach.txt"
@@ -207,6 +236,18 @@ func TestPagesDoNotShift(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, seen)
+}
+
+// TestResolveWithUnknownFields: what a decision says and nobody understands is not left out.
+func TestResolveWithUnknownFields(t *testing.T) {
+	k := serveSessions(t)
+	id := fmt.Sprint(k.decode(k.do("ann", "POST", "/agents/sessions", `{"agent":"helper"}`).raw)["id"])
+	for _, name := range []string{"args", "approvedArgs"} {
+		got := k.do("ann", "POST", "/agents/sessions/"+id+"/actions/act_1",
+			`{"resolution":{"type":"tool_approval","decision":"allow","`+name+`":{"n":1}}}`)
+		require.Equal(t, 400, got.status, "%s", got.raw)
+		require.Equal(t, map[string]any{"error": `resolution has no field "` + name + `"`, "code": "invalid_request"}, k.decode(got.raw))
+	}
 }
 
 // TestForeignIDs: what is another project's, another user's or nobody's is not there, whatever is asked of it.

@@ -119,6 +119,27 @@ func TestResolveRefuses(t *testing.T) {
 	k.refused(404, "NOT_FOUND", "POST", "/conversations/"+gone+"/actions/act_1", allow)
 }
 
+// TestResolveWithUnknownFields: what a decision says and nobody understands is not left out.
+func TestResolveWithUnknownFields(t *testing.T) {
+	k := serve(t)
+	k.store.Put(waitingTalk(approval("act_1")))
+	for body, name := range map[string]string{
+		`{"type":"tool_approval","decision":"allow","args":{"to":"bob"}}`:           "args",
+		`{"type":"tool_approval","decision":"allow","approved_args":{"to":"bob"}}`:  "approved_args",
+		`{"z":1,"type":"tool_approval","decision":"allow","a\u0000":null}`:          "a",
+		`{"type":"client_tool","output":null,"is_error":true}`:                      "is_error",
+		`{"type":"user_question","cancelled":true,"answers":null,"answer":"later"}`: "answer",
+	} {
+		r := k.refused(400, "VALIDATION_ERROR", "POST", "/conversations/"+conv1+"/actions/act_1", `{"resolution":`+body+`}`)
+		require.Equal(t, `resolution has no field "`+name+`"`, r.at(t, "error"))
+	}
+	require.Empty(t, k.runtime.Commands())
+	k.reply(turnReply(turn(conversationpb.StopReason_END_TURN)))
+	r := k.do("POST", "/conversations/"+conv1+"/actions/act_1", `{"resolution":{"TYPE":"tool_approval","decision":"allow","approvedargs":{"to":"bob"}}}`)
+	require.Equal(t, 200, r.status, "%s", r.raw)
+	require.JSONEq(t, `{"to":"bob"}`, string(k.last().GetResolve().GetApproval().GetApprovedArgs()))
+}
+
 func TestResolveWhileOthersArePending(t *testing.T) {
 	k := serve(t)
 	k.store.Put(waitingTalk(approval("act_1"), approval("act_2")))

@@ -14,7 +14,7 @@ import (
 type editMessageIn struct {
 	ID        string                  `path:"id"`
 	MessageID string                  `path:"messageId" doc:"A user message"`
-	Content   string                  `json:"content" doc:"The new text; required, here or as message"`
+	Content   string                  `json:"content" doc:"The new text, here or as message; required, unless the message has files"`
 	Message   string                  `json:"message" doc:"Another name of content"`
 	FileIDs   body.Optional[[]string] `json:"fileIds" doc:"Files of the message; without fileIds and files it keeps its own"`
 	Files     []fileInput             `json:"files" doc:"Stored first, then added to fileIds"`
@@ -26,9 +26,6 @@ func (in *editMessageIn) Validate() *failure.Failure {
 	if in.Content == "" {
 		in.Content = in.Message
 	}
-	if blank(in.Content) {
-		return failure.New(failurepb.Code_VALIDATION, failure.Required).In("content")
-	}
 	return nil
 }
 
@@ -37,6 +34,14 @@ func (a *API) editMessage(ctx context.Context, in *editMessageIn, stream endpoin
 	files := filesInput{given: in.FileIDs.Value, inline: in.Files}
 	ask := func() (*conversationpb.Reply, error) {
 		return a.about(ctx, in.ID, in.MessageID, func(view *nodepb.MessageReply) (*conversationpb.Reply, error) {
+			setsFiles := in.FileIDs.Set && !in.FileIDs.Null || len(in.Files) > 0
+			kept := len(view.GetMessage().GetFiles())
+			if setsFiles {
+				kept = len(in.FileIDs.Value) + len(in.Files)
+			}
+			if kept == 0 && blank(in.Content) {
+				return nil, failure.New(failurepb.Code_VALIDATION, failure.Required).In("content")
+			}
 			agent := a.agentOf(view.State)
 			ids, opening, err := a.attach(ctx, view.State, agent, &files)
 			if err != nil {
@@ -46,7 +51,7 @@ func (a *API) editMessage(ctx context.Context, in *editMessageIn, stream endpoin
 			command.Opening = opening
 			command.Body = &conversationpb.Command_Edit{Edit: &conversationpb.Edit{
 				Target: target(view), Content: in.Content, Agent: agent, Wait: !in.Stream,
-				SetFiles: in.FileIDs.Set && !in.FileIDs.Null || len(in.Files) > 0, FileIds: ids,
+				SetFiles: setsFiles, FileIds: ids,
 			}}
 			return a.asking(!in.Stream)(ctx, command)
 		})

@@ -37,7 +37,7 @@ func (a *API) listMessages(ctx context.Context, in *listMessagesIn) (*body.Messa
 
 type sendMessageIn struct {
 	ID       string        `path:"id"`
-	Message  string        `json:"message" required:"true"`
+	Message  string        `json:"message" doc:"Required, unless there are files"`
 	FileIDs  []string      `json:"fileIds" doc:"Files of the conversation"`
 	Files    []fileInput   `json:"files" doc:"Stored first, then added to fileIds"`
 	Stream   bool          `json:"stream" doc:"true: answer with an event stream"`
@@ -53,7 +53,7 @@ type fileInput struct {
 
 // Validate implements endpoint.Validator.
 func (in *sendMessageIn) Validate() *failure.Failure {
-	if blank(in.Message) {
+	if blank(in.Message) && len(in.FileIDs)+len(in.Files) == 0 {
 		return failure.New(failurepb.Code_VALIDATION, failure.Required).In("message")
 	}
 	switch in.OnBusy {

@@ -90,6 +90,7 @@ func TestSendMessageRefuses(t *testing.T) {
 	for _, body := range []string{
 		``, `{}`, `{"message":""}`, `{"message":" \n"}`, `{"message":null}`, `{"message":5}`, `{"message":"x","stream":"yes"}`,
 		`{"message":"x","fileIds":"f"}`, `{"message":"x","files":[5]}`, `{"message":"x","metadata":7}`, `null`, `{"message":"x"`,
+		`{"message":" ","fileIds":[],"files":[]}`,
 	} {
 		k.refused(400, "VALIDATION_ERROR", "POST", at, body)
 	}

@@ -36,6 +36,9 @@ func (r *resolutionInput) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return err
 	}
+	if unknown := turns.KnownFields("resolution", raw, in); unknown != nil {
+		return unknown
+	}
 	resolve, failure := turns.Resolution(in).Read()
 	if failure != nil {
 		return failure

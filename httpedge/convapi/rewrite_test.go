@@ -92,7 +92,8 @@ func TestEdit(t *testing.T) {
 	require.True(t, edit(`{"content":"x","fileIds":[]}`).GetSetFiles())
 	require.False(t, edit(`{"content":"x","fileIds":null}`).GetSetFiles())
 	require.Equal(t, []string{"file_1"}, edit(`{"content":"x","fileIds":["file_1"]}`).GetFileIds())
-	for _, body := range []string{``, `{}`, `{"content":" "}`, `{"content":5}`, `{"content":"x","fileIds":"f"}`} {
+	require.Empty(t, edit(`{"fileIds":["file_1"]}`).GetContent(), "a file needs no words")
+	for _, body := range []string{``, `{}`, `{"content":" "}`, `{"content":"","fileIds":[],"files":[]}`, `{"content":5}`, `{"content":"x","fileIds":"f"}`} {
 		k.refused(400, "VALIDATION_ERROR", "POST", at, body)
 	}
 	k.refused(404, "NOT_FOUND", "POST", "/conversations/"+conv1+"/messages/msg_9/edit", `{"content":"x"}`)

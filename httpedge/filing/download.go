@@ -59,20 +59,20 @@ func Download(ctx context.Context, files endpoint.Files, file *conversationpb.Fi
 
 // harmless says whether a browser may show a type inline: it has no active content.
 func harmless(mimeType string) bool {
-	switch mimeType {
-	case "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "text/plain":
+	switch MediaType(mimeType) {
+	case "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", plainText:
 		return true
 	}
 	return strings.HasPrefix(mimeType, "audio/") || strings.HasPrefix(mimeType, "video/")
 }
 
-// contentTypeOf is the Content-Type of a download. Text is assumed to be UTF-8.
+// contentTypeOf is the Content-Type of a download. Text is UTF-8, if it was not said otherwise.
 func contentTypeOf(file *conversationpb.File) string {
 	mimeType := file.GetMimeType()
 	switch {
 	case mimeType == "":
 		return "application/octet-stream"
-	case strings.HasPrefix(mimeType, "text/"):
+	case strings.HasPrefix(mimeType, "text/") && !strings.Contains(mimeType, ";"):
 		return mimeType + "; charset=utf-8"
 	}
 	return mimeType

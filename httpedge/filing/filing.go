@@ -2,6 +2,8 @@ package filing
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -9,12 +11,14 @@ import (
 	"io"
 	"mime"
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/gabriel-vasile/mimetype" // detects a file's type from its bytes; the standard library knows no document formats
+	"golang.org/x/net/html/charset"
 
 	"parley/actors/core/attachment"
 	"parley/actors/core/failure"
@@ -69,21 +73,66 @@ func (f *Incoming) Judge(agent *agentpb.Agent, limit int64) error {
 		return failure.New(failurepb.Code_VALIDATION, failure.FileEmpty).Param("name", f.Name)
 	}
 	f.Body = buffered
-	f.mimeType = sniff(head, f.Declared)
+	f.mimeType = sniff(head, f.Declared, f.Name)
 	if agent != nil && !attachment.Accepts(agent.GetCapabilities().GetAttachments().GetAllowedMimeTypes(), f.mimeType) {
 		return failure.New(failurepb.Code_UNSUPPORTED_FILE_TYPE, failure.FileTypeNotAccepted).Param("type", f.mimeType)
 	}
 	return nil
 }
 
-// sniff detects the type from the first bytes. Kinds of text cannot be distinguished: there the declared type is used if it
-// is a text type.
-func sniff(head []byte, declared string) string {
-	detected := MediaType(mimetype.Detect(head).String())
-	if said := MediaType(declared); detected == "text/plain" && strings.HasPrefix(said, "text/") {
+// sniff detects the type from the first bytes. What they cannot tell is which text a text is: a note with commas is no table, and
+// Markdown may begin with a tag. It is what it was declared as; where nothing was, what its name ends with, if it looks so too. The
+// charset is named where it is not UTF-8.
+func sniff(head []byte, declared, name string) string {
+	detected := mimetype.Detect(head)
+	kinds := []*mimetype.MIME{detected} // from the narrowest to the widest
+	for kind := detected; kind.Parent() != nil; kind = kind.Parent() {
+		kinds = append(kinds, kind.Parent())
+	}
+	isText := slices.ContainsFunc(kinds, func(kind *mimetype.MIME) bool { return kind.Is(plainText) })
+	said, set := MediaType(declared), charsetOf(declared)
+	if attachment.IsText(said) && !strings.HasPrefix(said, "image/") && (isText || !detected.Is("application/pdf") && legible(head, set)) {
+		if set != "" {
+			return said + "; charset=" + set
+		}
 		return said
 	}
-	return detected
+	ending := strings.ToLower(path.Ext(name))
+	if !isText || ending == "" || said != "" && said != "application/octet-stream" {
+		return MediaType(detected.String())
+	}
+	if ending == ".htm" || ending == ".xhtml" {
+		ending = ".html"
+	}
+	for _, kind := range kinds {
+		if kind.Extension() == ending {
+			return MediaType(kind.String())
+		}
+	}
+	return plainText
+}
+
+const plainText = "text/plain"
+
+// charsetOf is the charset that a content type declares, empty for UTF-8, for ASCII, which is often said of UTF-8, and if it is not known.
+func charsetOf(contentType string) string {
+	_, params, _ := mime.ParseMediaType(contentType)
+	label := strings.ToLower(params["charset"])
+	_, name := charset.Lookup(label)
+	if name == "utf-8" || name == "replacement" || strings.HasSuffix(label, "ascii") {
+		return ""
+	}
+	return name
+}
+
+// legible says whether bytes are nothing but characters in a charset, whatever they look like beside: a note may begin like a picture.
+func legible(head []byte, label string) bool {
+	encoding, _ := charset.Lookup(cmp.Or(label, "utf-8"))
+	text, err := encoding.NewDecoder().Bytes(head)
+	text = bytes.TrimRight(text, "\uFFFD") // the head ends anywhere
+	return err == nil && bytes.IndexFunc(text, func(r rune) bool {
+		return r == utf8.RuneError || unicode.IsControl(r) && !strings.ContainsRune("\t\n\r\f\x1b", r)
+	}) < 0
 }
 
 // MediaType is a content type without its parameters, in lower case; "" if it is invalid.

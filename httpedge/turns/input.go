@@ -2,7 +2,11 @@ package turns
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
+	"reflect"
+	"slices"
+	"strings"
 
 	"parley/actors/core/failure"
 	"parley/actors/core/money"
@@ -52,6 +56,21 @@ type Resolution struct {
 	Cancelled          bool
 	Output             json.RawMessage
 	Error              string
+}
+
+// KnownFields refuses a JSON object with a field that the struct it is read into does not have. What decides on what runs is not guessed:
+// with args for approvedArgs, the model's own arguments would run.
+func KnownFields(field string, object []byte, in any) *machine.Failure {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(object, &members) // it is one
+	fields := reflect.VisibleFields(reflect.TypeOf(in))
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		// Names are compared as encoding/json does.
+		if !slices.ContainsFunc(fields, func(f reflect.StructField) bool { return strings.EqualFold(f.Tag.Get("json"), name) }) {
+			return invalid(failure.UnknownField).In(field).Param("name", failure.Shown(name))
+		}
+	}
+	return nil
 }
 
 // Read returns the decision, without the action's id, or a failure with the fields' names in camelCase.

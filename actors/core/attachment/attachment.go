@@ -27,6 +27,18 @@ func Accepts(allowed []string, mimeType string) bool {
 	})
 }
 
+// IsText reports whether a media type, without parameters and in lower case, is one of text, to be shown as it is.
+func IsText(mimeType string) bool {
+	return strings.HasPrefix(mimeType, "text/") || strings.HasSuffix(mimeType, "+json") || strings.HasSuffix(mimeType, "+xml") ||
+		slices.Contains(textTypes, mimeType)
+}
+
+//nolint:gochecknoglobals // a list; nothing writes to it
+var textTypes = []string{
+	"application/javascript", "application/json", "application/jsonl", "application/sql", "application/toml", "application/x-ndjson",
+	"application/x-sh", "application/x-yaml", "application/xml", "application/yaml",
+}
+
 // essence is a media type without its parameters, in lower case.
 func essence(text string) string {
 	text, _, _ = strings.Cut(text, ";")

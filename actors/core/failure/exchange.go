@@ -13,6 +13,7 @@ const (
 	FormNotTaken           Reason = "form_not_taken"
 	FormWithoutBoundary    Reason = "form_without_boundary"
 	FormWithoutFile        Reason = "form_without_file"
+	FormWithFiles          Reason = "form_with_files"
 	MalformedForm          Reason = "malformed_form"
 	ResultNotFound         Reason = "result_not_found"
 	NotMessageIDs          Reason = "not_message_i_ds"
@@ -90,6 +91,8 @@ func exchangeWords(r Reason) string {
 		return "the form has no boundary"
 	case FormWithoutFile:
 		return "the form has no file"
+	case FormWithFiles:
+		return "the form has more than one file: send each by itself"
 	case MalformedForm:
 		return "the form is malformed"
 	case ResultNotFound:

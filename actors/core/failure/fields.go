@@ -29,6 +29,7 @@ const (
 	NeedsOther        Reason = "needs_other"
 	AbsoluteHTTPURL   Reason = "absolute_httpurl"
 	CallbackRefused   Reason = "callback_refused"
+	UnknownField      Reason = "unknown_field"
 )
 
 // fieldWords are the default words of these reasons; empty for any other.
@@ -88,6 +89,8 @@ func fieldWords(r Reason) string {
 		return "{field} must be an absolute http or https URL"
 	case CallbackRefused:
 		return "{field} {problem}"
+	case UnknownField:
+		return "{field} has no field {name:q}"
 	default:
 		return ""
 	}

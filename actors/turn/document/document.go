@@ -7,10 +7,11 @@ import (
 	"io"
 	"mime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"parley/actors/core/attachment"
 )
 
 // Limits.
@@ -65,18 +66,17 @@ func Text(ctx context.Context, tenant, mimeType string, in io.Reader, limit int)
 }
 
 // Supported reports whether Text supports the type.
-func Supported(mimeType string) bool { return shared.read(baseType(mimeType)) != nil }
+func Supported(mimeType string) bool { return shared.read(mimeType) != nil }
 
 // Text takes the text out of a tenant's document: at most limit bytes of UTF-8, with a note at the end if there was more. It
 // waits while the tenant has no worker; nothing of the document is in memory before. The error is ErrUnsupported,
 // ErrUnreadable, ErrBusy, that of reading in, or the context's.
 func (r *Reader) Text(ctx context.Context, tenant, mimeType string, in io.Reader, limit int) (string, error) {
-	kind := baseType(mimeType)
-	read := r.read(kind)
+	read := r.read(mimeType)
 	if read == nil {
 		return "", ErrUnsupported
 	}
-	if _, parsed := formats[kind]; parsed {
+	if _, parsed := formats[baseType(mimeType)]; parsed {
 		leave, err := r.queue.enter(ctx, tenant, patience)
 		if err != nil {
 			return "", err
@@ -102,16 +102,16 @@ func (r *Reader) Text(ctx context.Context, tenant, mimeType string, in io.Reader
 type reading func(ctx context.Context, in io.Reader, out *sink) error
 
 // read returns the function that reads documents of a type, nil if the type is not supported.
-func (r *Reader) read(kind string) reading {
+func (r *Reader) read(mimeType string) reading {
+	kind := baseType(mimeType)
 	if _, parsed := formats[kind]; parsed {
 		if r.worker == nil {
 			return nil
 		}
-		return func(ctx context.Context, in io.Reader, out *sink) error { return r.ask(ctx, kind, in, out) }
+		return func(ctx context.Context, in io.Reader, out *sink) error { return r.ask(ctx, mimeType, in, out) }
 	}
-	if strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml") ||
-		slices.Contains(plainTypes, kind) {
-		return readPlain
+	if attachment.IsText(kind) {
+		return func(_ context.Context, in io.Reader, out *sink) error { return readPlain(mimeType, in, out) }
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (r *Reader) read(kind string) reading {
 type format struct {
 	read   func(raw []byte, out *sink, work *budget) error
 	memory uint64 // bytes that its worker may use, in addition to those it starts with
-	begins bool   // the beginning of a document is a document, too: only that is read of a long one
+	begins bool   // it is text, in any encoding: its beginning is a document, too, and only that is read of a long one
 }
 
 //nolint:gochecknoglobals // a table; nothing writes to it
@@ -132,12 +132,6 @@ var formats = map[string]format{
 	"application/vnd.openxmlformats-officedocument.presentationml.presentation": {read: readSlides, memory: 256 << 20},
 	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         {read: readSheets, memory: 256 << 20},
 	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   {read: readWords, memory: 256 << 20},
-}
-
-//nolint:gochecknoglobals // a list; nothing writes to it
-var plainTypes = []string{
-	"application/javascript", "application/json", "application/jsonl", "application/sql", "application/toml", "application/x-ndjson",
-	"application/x-sh", "application/x-yaml", "application/xml", "application/yaml",
 }
 
 func baseType(mimeType string) string {

@@ -54,7 +54,15 @@ func TestPlain(t *testing.T) {
 		{"application/json", `{"a":1}`, `{"a":1}`},
 		{"application/ld+json", `{}`, `{}`},
 		{"image/svg+xml", `<svg/>`, `<svg/>`},
-		{"text/x-unknown", "a\xffb\x00c", "a\uFFFDbc"},
+		{"text/x-unknown", "ü\xffb\x00c", "ü\uFFFDbc"}, // damaged
+		{"text/x-unknown", "gr\xfc\xdfe\x00, \x80 5", "grüße, € 5"},
+		{"text/plain; charset=UTF-8", "gr\xfc\xdfe", "gr\uFFFD\uFFFDe"},
+		{"text/plain; charset=koi8-r", "\xd0\xd2\xc9\xd7\xc5\xd4", "привет"},
+		{"text/plain; charset=Shift_JIS", "\x82\xb1\x82\xf1", "こん"},
+		{"text/plain; charset=utf-16le", "h\x00i\x00\x3D\xD8\x00\xDE", "hi😀"},
+		{"text/plain; charset=koi8-r", "\xEF\xBB\xBFgrüß", "grüß"},
+		{"text/plain; charset=klingon", "grüß", "grüß"},
+		{"text/markdown", "<p>a &amp; b</p>", "<p>a &amp; b</p>"},
 		{"text/plain", "\xFF\xFEh\x00i\x00\x3D\xD8\x00\xDE", "hi😀"},
 		{"text/plain", "\xFE\xFF\x00h\x00i", "hi"},
 		{"text/plain", "", ""},
@@ -149,6 +157,22 @@ func TestHTML(t *testing.T) {
 		<table><tr><td>1</td><td>2</td></tr><tr><td>3</td></tr></table><noscript>none</noscript>end`), 1000)
 	require.NoError(t, err)
 	require.Equal(t, "T & U\nHead\nOne two, three\nfour\na\nb\n\t1\t2\n\t3\nend", got)
+}
+
+// TestEncodingsOfHTML: what was said decides, then what the page says, then what it looks like.
+func TestEncodingsOfHTML(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ kind, content, want string }{
+		{"text/html; charset=koi8-r", "<meta charset=utf-8><p>\xd0\xd2\xc9", "при"},
+		{"text/html", "<meta charset=koi8-r><p>\xd0\xd2\xc9", "при"},
+		{"text/html", "<p>gr\xfc\xdfe", "grüße"},
+		{"text/html", "<p>" + strings.Repeat("x", 2000) + "<p>grüße", strings.Repeat("x", 2000) + "\ngrüße"},
+		{"text/html", "\xFF\xFE<\x00p\x00>\x00h\x00i\x00", "hi"},
+	} {
+		got, err := text(t, row.kind, []byte(row.content), 5000)
+		require.NoError(t, err)
+		require.Equal(t, row.want, got, row)
+	}
 }
 
 // archive zips parts.

@@ -3,53 +3,69 @@ package document
 import (
 	"bufio"
 	"bytes"
-	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+	"golang.org/x/net/html/charset"
 )
 
-// readPlain reads text. UTF-16 is recognised by its byte order mark; of text in an unknown encoding the readable part
-// is kept.
-func readPlain(_ context.Context, in io.Reader, out *sink) error {
-	buffered := bufio.NewReader(in)
-	head, err := buffered.Peek(3)
+// readPlain reads text of a content type.
+func readPlain(contentType string, in io.Reader, out *sink) error {
+	const sniffed = 1024
+	buffered := bufio.NewReaderSize(in, sniffed)
+	head, err := buffered.Peek(sniffed)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("document: read: %w", err)
 	}
-	switch {
-	case bytes.HasPrefix(head, []byte{0xEF, 0xBB, 0xBF}):
-		_, _ = buffered.Discard(3)
-	case bytes.HasPrefix(head, []byte{0xFF, 0xFE}):
-		return readWide(buffered, binary.LittleEndian, out)
-	case bytes.HasPrefix(head, []byte{0xFE, 0xFF}):
-		return readWide(buffered, binary.BigEndian, out)
+	text := io.Reader(buffered)
+	encoding, _, known := charset.DetermineEncoding(head, contentType)
+	if known {
+		text = encoding.NewDecoder().Reader(io.LimitReader(buffered, MaxInput))
 	}
 	// A little more than the limit, to detect a longer text.
-	raw, err := io.ReadAll(io.LimitReader(buffered, int64(min(out.limit, MaxInput))+utf8.UTFMax))
+	raw, err := io.ReadAll(io.LimitReader(text, int64(min(out.limit, MaxInput))+2*utf8.UTFMax))
 	if err != nil {
 		return fmt.Errorf("document: read: %w", err)
 	}
-	return out.write(string(raw))
+	if !known {
+		raw = toUTF8(raw, "")
+	}
+	return out.write(strings.TrimPrefix(string(raw), "\uFEFF"))
 }
 
-func readWide(in io.Reader, order binary.ByteOrder, out *sink) error {
-	raw, err := io.ReadAll(io.LimitReader(in, 2*int64(min(out.limit, MaxInput/2))+8))
+// toUTF8 decodes text whose encoding its byte order mark or its content type says. Else it is UTF-8, maybe damaged, or guessed as
+// browsers do.
+func toUTF8(raw []byte, contentType string) []byte {
+	encoding, name, known := charset.DetermineEncoding(raw, contentType)
+	if !known && (name == "utf-8" || mostlyUTF8(raw)) {
+		return raw
+	}
+	decoded, err := encoding.NewDecoder().Bytes(raw)
 	if err != nil {
-		return fmt.Errorf("document: read: %w", err)
+		return raw
 	}
-	units := make([]uint16, 0, len(raw)/2)
-	for ; len(raw) >= 2; raw = raw[2:] {
-		units = append(units, order.Uint16(raw))
+	return bytes.TrimPrefix(decoded, []byte("\uFEFF"))
+}
+
+// mostlyUTF8 says that no more bytes are no UTF-8 than there are characters of it beside ASCII.
+func mostlyUTF8(raw []byte) bool {
+	balance := 0
+	for len(raw) > 0 {
+		r, size := utf8.DecodeRune(raw)
+		switch {
+		case size > 1:
+			balance++
+		case r == utf8.RuneError:
+			balance--
+		}
+		raw = raw[size:]
 	}
-	return out.write(strings.TrimPrefix(string(utf16.Decode(units)), "\uFEFF"))
+	return balance >= 0
 }
 
 // maxTag bounds one tag, comment or run of text of an HTML document.

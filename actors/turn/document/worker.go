@@ -32,8 +32,8 @@ const (
 const cutStatus = 3
 
 // ask has a worker read the document.
-func (r *Reader) ask(ctx context.Context, kind string, in io.Reader, out *sink) error {
-	if formats[kind].begins {
+func (r *Reader) ask(ctx context.Context, mimeType string, in io.Reader, out *sink) error {
+	if formats[baseType(mimeType)].begins {
 		in = io.LimitReader(in, MaxInput)
 	}
 	raw, err := readAll(in)
@@ -41,7 +41,7 @@ func (r *Reader) ask(ctx context.Context, kind string, in io.Reader, out *sink) 
 		return err
 	}
 	most := out.limit + utf8.UTFMax // one character more than the limit, to detect a longer text
-	args := append(append([]string(nil), r.worker[1:]...), kind, strconv.Itoa(most))
+	args := append(append([]string(nil), r.worker[1:]...), mimeType, strconv.Itoa(most))
 	worker := exec.CommandContext(ctx, r.worker[0], args...)
 	worker.Env = []string{"GOMAXPROCS=1"} // and none of this process's keys
 	worker.Stdin = bytes.NewReader(raw)
@@ -88,7 +88,7 @@ func Work(args []string, in io.Reader, out, stderr io.Writer) int {
 	if len(args) != 2 {
 		return fail(2, errors.New("document: a worker takes a type and a limit"))
 	}
-	one, known := formats[args[0]]
+	one, known := formats[baseType(args[0])]
 	limit, err := strconv.Atoi(args[1])
 	if !known || err != nil || limit <= 0 {
 		return fail(2, fmt.Errorf("document: a worker cannot read %q up to %q", args[0], args[1]))
@@ -102,6 +102,9 @@ func Work(args []string, in io.Reader, out, stderr io.Writer) int {
 	}
 	if err = limitTo(syscall.RLIMIT_CPU, slow*min(leastCPU+uint64(len(raw))>>20, mostCPU)); err != nil {
 		return fail(2, fmt.Errorf("document: confine: %w", err))
+	}
+	if one.begins {
+		raw = toUTF8(raw, args[0])
 	}
 	text, status := &sink{limit: limit}, 0
 	err = one.read(raw, text, newBudget(len(raw)))

@@ -71,12 +71,20 @@ type wirePart struct {
 	ImageURL any    `json:"image_url,omitempty"`
 }
 
+// textPart is the part with the text, if there is any: pictures need no words.
+func textPart(kind, text string) []wirePart {
+	if text == "" {
+		return nil
+	}
+	return []wirePart{{Type: kind, Text: text}}
+}
+
 func chatBody(connection *agentpb.Connection, said []Message) any {
 	messages := make([]wireMessage, 0, len(said))
 	for _, message := range said {
 		wire := wireMessage{message.Role, message.Content}
 		if len(message.Images) > 0 {
-			parts := []wirePart{{Type: "text", Text: message.Content}}
+			parts := textPart("text", message.Content)
 			for _, image := range message.Images {
 				parts = append(parts, wirePart{Type: "image_url", ImageURL: map[string]string{"url": dataURL(image)}})
 			}
@@ -95,7 +103,7 @@ func responsesBody(connection *agentpb.Connection, said []Message) any {
 	for _, message := range said {
 		wire := wireMessage{message.Role, message.Content}
 		if len(message.Images) > 0 {
-			parts := []wirePart{{Type: "input_text", Text: message.Content}}
+			parts := textPart("input_text", message.Content)
 			for _, image := range message.Images {
 				parts = append(parts, wirePart{Type: "input_image", ImageURL: dataURL(image)})
 			}
@@ -132,7 +140,10 @@ type a2aParams struct {
 
 // a2aBody makes one message of all that was said; the pictures are those of the newest.
 func a2aBody(_ *agentpb.Connection, said []Message) any {
-	parts := []a2aPart{{Kind: "text", Text: a2aSaid(said)}}
+	var parts []a2aPart
+	if text := a2aSaid(said); text != "" {
+		parts = append(parts, a2aPart{Kind: "text", Text: text})
+	}
 	for _, image := range said[len(said)-1].Images {
 		parts = append(parts, a2aPart{Kind: "file", File: &a2aFile{image.MIME, image.Data}})
 	}
@@ -148,7 +159,10 @@ type a2aPart10 struct {
 
 // a2a10Body is a2aBody in version 1.0.
 func a2a10Body(_ *agentpb.Connection, said []Message) any {
-	parts := []a2aPart10{{Text: a2aSaid(said)}}
+	var parts []a2aPart10
+	if text := a2aSaid(said); text != "" {
+		parts = append(parts, a2aPart10{Text: text})
+	}
 	for _, image := range said[len(said)-1].Images {
 		parts = append(parts, a2aPart10{Raw: image.Data, MediaType: image.MIME})
 	}

@@ -91,11 +91,18 @@ func TestConnectedRequests(t *testing.T) {
 		{Role: User, Content: "And now?"},
 	}
 	picture := []Message{{Role: User, Content: "What?", Images: []Image{{MIME: "image/png", Data: []byte("abc")}}}}
+	wordless := []Message{{Role: User, Images: picture[0].Images}}
 	for _, row := range []struct {
 		protocol, url, path string
 		said                []Message
 		body                string
 	}{
+		{"openai-chat", "", "/chat/completions", wordless, `{"model":"m","messages":[{"role":"user","content":[
+			{"type":"image_url","image_url":{"url":"data:image/png;base64,YWJj"}}]}]}`},
+		{"openai-responses", "", "/responses", wordless, `{"model":"m","input":[{"role":"user","content":[
+			{"type":"input_image","image_url":"data:image/png;base64,YWJj"}]}]}`},
+		{"a2a", "/", "/", wordless, `{"jsonrpc":"2.0","id":"req-1","method":"message/send","params":{"message":{"role":"user",
+			"messageId":"msg-1","parts":[{"kind":"file","file":{"mimeType":"image/png","bytes":"YWJj"}}]}}}`},
 		{"openai-chat", "/v1", "/v1/chat/completions", one, `{"model":"m","messages":[{"role":"user","content":"Hi"}]}`},
 		{"openai-chat", "/v1/", "/v1/chat/completions", three, `{"model":"m","messages":[{"role":"user","content":"Hi"},
 			{"role":"assistant","content":"Hello."},{"role":"user","content":"And now?"}]}`},

@@ -26,9 +26,9 @@ type messageInput struct {
 // inlineFile is a file that comes as base64.
 type inlineFile struct{ name, content, declared string }
 
-// check refuses an empty message, and one with parts that are not supported.
+// check refuses an empty message, and one with parts that are not supported. Files need no words.
 func (m *messageInput) check() *failure.Failure {
-	if strings.TrimSpace(m.Text) == "" {
+	if strings.TrimSpace(m.Text) == "" && len(m.Files)+len(m.inline) == 0 {
 		return handler.Invalid(failure.InputRequired).In("input")
 	}
 	return m.failure
@@ -156,7 +156,7 @@ func (m *messageInput) image(part *messagePart) *failure.Failure {
 		return handler.Invalid(failure.IncompleteImagePart)
 	}
 	declared, content, ok := dataURL(object.URL)
-	ending, isImage := strings.CutPrefix(declared, "image/")
+	ending, isImage := strings.CutPrefix(filing.MediaType(declared), "image/")
 	if !ok || !isImage {
 		return handler.Invalid(failure.ImageNotInline)
 	}
@@ -170,5 +170,5 @@ func dataURL(address string) (mediaType, content string, ok bool) {
 	rest, isData := strings.CutPrefix(address, "data:")
 	head, content, found := strings.Cut(rest, ",")
 	declared, packed := strings.CutSuffix(head, ";base64")
-	return filing.MediaType(declared), content, isData && found && packed
+	return declared, content, isData && found && packed
 }

@@ -233,6 +233,8 @@ func (r *resolutionInput) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return err
 	}
-	r.resolve, r.failure = turns.Resolution(in).Read()
+	if r.failure = turns.KnownFields("resolution", raw, in); r.failure == nil {
+		r.resolve, r.failure = turns.Resolution(in).Read()
+	}
 	return nil
 }

@@ -110,53 +110,74 @@ func (in *uploadSessionFileIn) incoming(upload *endpoint.Upload) (*filing.Incomi
 	}, nil
 }
 
-// fromForm is the first file of a form. It is read while it comes.
+// fromForm is the file of a form. It is read while it comes.
 func (in *uploadSessionFileIn) fromForm(upload *endpoint.Upload) (*filing.Incoming, error) {
-	const mostFields = 16
 	if in.form == "" {
 		return nil, handler.Invalid(failure.FormWithoutBoundary)
 	}
 	reader := multipart.NewReader(upload.Body, in.form)
-	for range mostFields {
-		part, err := reader.NextPart()
-		if err != nil {
-			return nil, formFailure(err)
-		}
-		if part.FileName() == "" {
-			continue
-		}
-		name, refused := filing.CleanName(cmp.Or(in.Name, part.FileName()))
-		if refused != nil {
-			return nil, refused
-		}
-		return &filing.Incoming{
-			Name: name, Declared: cmp.Or(in.MimeType, part.Header.Get("Content-Type")), Body: formBody{part}, Length: -1,
-		}, nil
+	part, err := nextFile(reader)
+	if errors.Is(err, io.EOF) {
+		return nil, handler.Invalid(failure.FormWithoutFile)
 	}
-	return nil, handler.Invalid(failure.FormWithoutFile)
+	if err != nil {
+		return nil, formFailure(err)
+	}
+	name, refused := filing.CleanName(cmp.Or(in.Name, part.FileName()))
+	if refused != nil {
+		return nil, refused
+	}
+	return &filing.Incoming{
+		Name: name, Declared: cmp.Or(in.MimeType, part.Header.Get("Content-Type")), Body: &formBody{form: reader, part: part}, Length: -1,
+	}, nil
 }
 
-// formBody is a part of a form of which the end is known from the end of the form only.
-type formBody struct{ part io.Reader }
+// nextFile skips fields that are no files. io.EOF = the form is over.
+func nextFile(form *multipart.Reader) (*multipart.Part, error) {
+	const mostFields = 16
+	for range mostFields {
+		part, err := form.NextPart()
+		if err != nil || part.FileName() != "" {
+			return part, err
+		}
+	}
+	return nil, handler.Invalid(failure.MalformedForm)
+}
+
+// formBody is the file of a form, which ends well only where the form has no other one.
+type formBody struct {
+	form *multipart.Reader
+	part io.Reader
+	err  error
+}
 
 // Read implements io.Reader.
-func (b formBody) Read(p []byte) (int, error) {
-	n, err := b.part.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = formFailure(err)
+func (b *formBody) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
 	}
-	return n, err
+	n, err := b.part.Read(p)
+	switch {
+	case errors.Is(err, io.EOF):
+		_, b.err = nextFile(b.form)
+		switch {
+		case b.err == nil:
+			b.err = handler.Invalid(failure.FormWithFiles)
+		case b.err != io.EOF: //nolint:errorlint // the end of a form is exactly this; that of bytes that are cut wraps it
+			b.err = formFailure(b.err)
+		}
+	case err != nil:
+		b.err = formFailure(err)
+	}
+	return n, b.err
 }
 
 // formFailure is what is wrong with a form, unless the connection broke.
 func formFailure(err error) error {
 	var refused *failure.Failure
 	var problem *endpoint.Problem
-	switch {
-	case errors.As(err, &refused), errors.As(err, &problem):
+	if errors.As(err, &refused) || errors.As(err, &problem) {
 		return err
-	case errors.Is(err, io.EOF):
-		return handler.Invalid(failure.FormWithoutFile)
 	}
 	return handler.Invalid(failure.MalformedForm)
 }
