@@ -12,7 +12,7 @@ import (
 func (r *request) cancelAgain(first *conversationpb.Outcome, c *conversationpb.Cancel) *machine.Failure {
 	run := first.GetRunId()
 	switch {
-	case run == "" || first.GetUserMessageId() != "":
+	case run == "" || first.GetUserMessageId() != "", c.GetRunId() != "" && c.GetRunId() != run:
 		return r.usedOtherwise()
 	case r.state.GetLease().GetRunId() == run:
 		return r.cancelRunning(c)
