@@ -100,5 +100,8 @@ func (c *caller) run(ctx context.Context, this *call, stream Stream, try attempt
 	if out.usage.Disbelieved {
 		c.config.Logger.Warn("a provider's usage cannot be: an estimate is booked", slog.String("provider", this.provider), slog.String("run", this.request.RunID))
 	}
+	if out.forgotten {
+		c.config.Logger.Warn("a provider's thoughts are too long to be kept for its next answer", slog.String("provider", this.provider), slog.String("run", this.request.RunID))
+	}
 	return out.answer(), err
 }

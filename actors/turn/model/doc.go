@@ -12,6 +12,10 @@
 // error in the provider's words. A document in place of a stream is read. A Messages answer that pauses is asked for again, with what was
 // said, and is one call.
 //
+// What only the provider can read of an answer that asks for tools (thoughts, their signatures, what its own tools found) is Answer.State:
+// where it stands among text and calls, and what it is. It goes back, as it came and in its place, with the further requests of the turn, and to
+// no other provider or model. What is longer than 256 KiB is dropped.
+//
 // # The scripted provider is not a language model
 //
 // It is a built-in stand-in, so that a fresh checkout can be tried, tested and measured without a network, a key or a bill. It

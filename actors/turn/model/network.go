@@ -40,7 +40,8 @@ type question struct {
 	query     url.Values // parameters of the base URL, which the clients drop
 	http      *provider.Exchange
 	secrets   provider.Redactor
-	paused    []json.RawMessage // blocks of the answer so far, which paused
+	paused    []held // the answer so far, which paused
+	of        string // whose State this provider's is
 }
 
 // toolSpec is a Tool whose schema was taken apart one level deep; the values stay as they were written.
@@ -82,10 +83,12 @@ func (n *network) Generate(ctx context.Context, request *Request, stream Stream)
 			if err := n.askOnce(ctx, asked, out); err != nil {
 				return err
 			}
+			asked.paused = append(asked.paused, out.said...)
 			if out.finished {
-				return out.deliver()
+				err := out.deliver()
+				out.keep(asked.of, asked.paused)
+				return err
 			}
-			asked.paused = append(asked.paused, out.paused...)
 		}
 		return asked.unknownEnd("it pauses its answer again and again")
 	})
@@ -143,7 +146,7 @@ func (n *network) prepare(request *Request) (*question, error) {
 	}
 	return &question{
 		settings: request.Settings, agent: request.Agent, messages: messages, tools: tools, base: base, query: query,
-		maxOutput: maxOutput(request), extra: extraOf(request),
+		maxOutput: maxOutput(request), extra: extraOf(request), of: stateOf(n.name, base, model.GetName()),
 	}, nil
 }
 

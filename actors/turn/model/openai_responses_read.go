@@ -408,11 +408,12 @@ func (r *responseReader) end(told object, event string) error {
 
 // finish ends the answer, with its calls in the order of the output.
 func (r *responseReader) finish(stop Stop) {
-	order := places{}
-	for _, item := range r.items {
-		order.add(item.call, item.index)
+	r.out.calls, r.out.said = r.out.calls[:0], nil
+	for _, item := range inOrder(r.items, func(item *responseItem) int64 { return item.index }) {
+		if item.call != nil {
+			r.out.calls = append(r.out.calls, item.call)
+		}
 	}
-	order.sort(r.out.calls)
 	r.out.finish(stop)
 }
 
