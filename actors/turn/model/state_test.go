@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -203,4 +204,86 @@ func TestStateOfAChangedMessage(t *testing.T) {
 	require.Equal(t, []piece{raw(`{"a":1}`), {text: "longer"}, raw(`{"b":2}`)}, changed.pieces("me"))
 	broken := Message{Role: Assistant, Content: "x", State: []byte(`{`)}
 	require.Equal(t, []piece{{text: "x"}}, broken.pieces("me"))
+}
+
+func TestChatState(t *testing.T) {
+	w := chatWire()
+	step := func(deltas ...string) string {
+		var whole strings.Builder
+		for _, delta := range deltas {
+			whole.WriteString(chatChunk(delta, "null"))
+		}
+		return whole.String() + chatChunk(`{}`, `"tool_calls"`) + chatUsage + chatDone
+	}
+	call := func(number int, id, more string) string {
+		return fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":%q,"type":"function","function":{"name":"weather","arguments":"{}"}%s}]}`, number, id, more)
+	}
+	sent := func(fields string, calls ...string) string {
+		return `[{"role":"assistant"` + fields + `,"tool_calls":[` + strings.Join(calls, ",") + `]}]`
+	}
+	back := func(id, more string) string {
+		return fmt.Sprintf(`{"id":%q,"type":"function","function":{"name":"weather","arguments":"{}"}%s}`, id, more)
+	}
+	testStates(t, []stateful{
+		{
+			name: "reasoning_content", wire: w, calls: 1, text: "Let me look.",
+			step:   step(`{"reasoning_content":"Hm, \ud83c"}`, `{"reasoning_content":"\udf0d SECRET"}`, `{"content":"Let me look.","reasoning_content":null}`, call(0, "c1", "")),
+			wanted: sent(`,"content":"Let me look.","reasoning_content":"Hm, 🌍 SECRET"`, back("c1", "")),
+		},
+		{
+			name: "reasoning", wire: w, calls: 1,
+			step:   step(`{"reasoning":"Hm, "}`, `{"reasoning":"SECRET"}`, call(0, "c1", `,"more":1`)),
+			wanted: sent(`,"reasoning":"Hm, SECRET"`, back("c1", "")),
+		},
+		{
+			name: "reasoning_details", wire: w, calls: 1,
+			step: step(`{"reasoning":"SECRET","reasoning_details":[{"type":"reasoning.text","text":"SEC","format":"f","index":0}]}`,
+				`{"reasoning_details":[{"type":"reasoning.text","text":"RET","format":"f","index":0}]}`,
+				`{"reasoning_details":[{"type":"reasoning.text","signature":"SECRET","format":"f","index":0}]}`,
+				`{"reasoning_details":[{"type":"reasoning.encrypted","data":"a","index":1},{"type":"reasoning.encrypted","data":"b","index":1}]}`,
+				`{"reasoning_details":[{"type":"reasoning.encrypted","data":"c","index":1}]}`, call(0, "c1", "")),
+			wanted: sent(`,"reasoning":"SECRET","reasoning_details":[{"type":"reasoning.text","text":"SECRET","format":"f","index":0,"signature":"SECRET"},
+				{"type":"reasoning.encrypted","data":"a","index":1},{"type":"reasoning.encrypted","data":"b","index":1},{"type":"reasoning.encrypted","data":"c","index":1}]`, back("c1", "")),
+		},
+		{
+			name: "thinking_blocks", wire: w, calls: 1,
+			step: step(`{"thinking_blocks":[{"type":"thinking","thinking":"a","signature":""}]}`, `{"thinking_blocks":[{"type":"thinking","thinking":"b","signature":""}]}`,
+				`{"thinking_blocks":[{"type":"thinking","thinking":"","signature":"SECRET"}]}`, `{"thinking_blocks":[{"type":"thinking","thinking":"c","signature":"SECRET"}]}`, call(0, "c1", "")),
+			wanted: sent(`,"thinking_blocks":[{"type":"thinking","thinking":"ab","signature":"SECRET"},{"type":"thinking","thinking":"c","signature":"SECRET"}]`, back("c1", "")),
+		},
+		{
+			name: "of_calls", wire: w, calls: 2,
+			step: step(call(0, "c1", `,"extra_content":{"google":{"thought_signature":"SECRET 1"}}`), call(1, "c2", ""),
+				`{"extra_content":{"google":{"thought_signature":"SECRET 2"}}}`),
+			wanted: sent(`,"extra_content":{"google":{"thought_signature":"SECRET 2"}}`,
+				back("c1", `,"extra_content":{"google":{"thought_signature":"SECRET 1"}}`), back("c2", "")),
+		},
+		{
+			name: "of_calls_before_and_after_their_names", wire: w, calls: 2,
+			step: step(`{"tool_calls":[{"index":0,"id":"c1","extra_content":{"s":"SECRET"}}]}`, call(0, "c1", ""), call(1, "c2", ""),
+				`{"tool_calls":[{"index":1,"id":"c2","extra_content":{"s":"SECRET"}}]}`),
+			wanted: sent("", back("c1", `,"extra_content":{"s":"SECRET"}`), back("c2", `,"extra_content":{"s":"SECRET"}`)),
+		},
+		{
+			name: "of_a_repeated_call", wire: w, calls: 1,
+			step:   step(call(0, "c1", ""), call(0, "c1", `,"extra_content":{"s":"SECRET"}`)),
+			wanted: sent("", back("c1", `,"extra_content":{"s":"SECRET"}`)),
+		},
+		{
+			name: "in_a_document", wire: w, calls: 1, typ: "application/json",
+			step: `{"object":"chat.completion","choices":[{"index":0,"finish_reason":"tool_calls","message":{"role":"assistant","content":null,"annotations":[],"reasoning_content":"SECRET",
+				"reasoning_details":[{"type":"reasoning.text","text":"a"},{"type":"reasoning.text","text":"b"}],"tool_calls":[` + back("c1", `,"extra_content":{"x":1}`) + `]}}]}`,
+			wanted: sent(`,"reasoning_content":"SECRET","reasoning_details":[{"type":"reasoning.text","text":"a"},{"type":"reasoning.text","text":"b"}]`, back("c1", `,"extra_content":{"x":1}`)),
+		},
+		{
+			name: "none", wire: w, calls: 1, none: true,
+			step:   step(`{"content":[{"type":"thinking","thinking":"Hm"}]}`, call(0, "c1", `,"more":1`)),
+			wanted: sent("", back("c1", "")),
+		},
+		{
+			name: "too_long", wire: w, calls: 1, none: true,
+			step:   step(`{"reasoning_content":"`+strings.Repeat("x", maxState)+`"}`, call(0, "c1", "")),
+			wanted: sent("", back("c1", "")),
+		},
+	})
 }
