@@ -287,3 +287,92 @@ func TestChatState(t *testing.T) {
 		},
 	})
 }
+
+func TestResponsesState(t *testing.T) {
+	w := responsesWire()
+	added := func(at int, item string) string {
+		return responsesEvent("response.output_item.added", fmt.Sprintf(`,"output_index":%d,"item":%s`, at, item))
+	}
+	done := func(at int, item string) string {
+		return responsesEvent("response.output_item.done", fmt.Sprintf(`,"output_index":%d,"item":%s`, at, item))
+	}
+	completed := func(output ...string) string {
+		return responsesEvent("response.completed", ","+responsesObject("completed", `,"error":null,"output":[`+strings.Join(output, ",")+`],`+responsesUsage))
+	}
+	thought := func(id, more string) string {
+		return fmt.Sprintf(`{"id":%q,"type":"reasoning","summary":[]%s}`, id, more)
+	}
+	call := func(id string) string {
+		return fmt.Sprintf(`{"id":"fc_%[1]s","type":"function_call","status":"completed","call_id":%[1]q,"name":"weather","arguments":"{}"}`, id)
+	}
+	back := func(id string) string {
+		return fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":"weather","arguments":"{}"}`, id)
+	}
+	said := `{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"Let me look.","annotations":[]}]}`
+	secret := thought("rs_1", `,"encrypted_content":"SECRET"`)
+	testStates(t, []stateful{
+		{
+			name: "in_place", wire: w, calls: 2, text: "Let me look.",
+			step: added(0, thought("rs_1", `,"encrypted_content":"begun"`)) + done(0, secret) + done(1, said) + done(2, call("c1")) +
+				done(3, thought("rs_2", `,"encrypted_content":"SECRET","status":"completed"`)) + done(4, call("c2")) + completed(),
+			wanted: `[` + secret + `,{"role":"assistant","content":"Let me look."},` + back("c1") + `,` + thought("rs_2", `,"encrypted_content":"SECRET","status":"completed"`) + `,` + back("c2") + `]`,
+		},
+		{
+			name: "at_the_end", wire: w, calls: 1, text: "Let me look.",
+			step: completed(secret, said, call("c1")), wanted: `[` + secret + `,{"role":"assistant","content":"Let me look."},` + back("c1") + `]`,
+		},
+		{
+			name: "at_the_end_without_its_content", wire: w, calls: 1,
+			step: done(0, secret) + completed(thought("rs_1", ""), call("c1")), wanted: `[` + secret + `,` + back("c1") + `]`,
+		},
+		{
+			name: "open_thoughts", wire: w, calls: 1,
+			step:   completed(thought("rs_1", `,"content":[{"type":"reasoning_text","text":"SECRET"}]`), call("c1")),
+			wanted: `[` + thought("rs_1", `,"content":[{"type":"reasoning_text","text":"SECRET"}]`) + `,` + back("c1") + `]`,
+		},
+		{
+			name: "known_to_the_provider_only", wire: w, calls: 1, none: true,
+			step: completed(thought("rs_1", `,"encrypted_content":null`), call("c1")), wanted: `[` + back("c1") + `]`,
+		},
+		{
+			name: "too_long", wire: w, calls: 1, none: true,
+			step: completed(thought("rs_1", `,"encrypted_content":"`+strings.Repeat("x", maxState)+`"`), call("c1")), wanted: `[` + back("c1") + `]`,
+		},
+	})
+}
+
+// TestThoughtsAreNotAskedForTwice: a model that has none, or a server that does not know how to be asked, is asked without once it has
+// refused, and that is remembered.
+func TestThoughtsAreNotAskedForTwice(t *testing.T) {
+	w := responsesWire()
+	for _, refusal := range []string{
+		`{"error":{"message":"Encrypted content is not supported with this model.","type":"invalid_request_error","param":"include","code":null}}`,
+		`{"error":{"message":"Unknown parameter: 'include'."}}`,
+	} {
+		var log *exchangeLog
+		server, log := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) {
+			if strings.Contains(log.body, `"include"`) {
+				http.Error(response, refusal, http.StatusBadRequest)
+				return
+			}
+			stream(response, w.answer("ok"))
+		})
+		request := w.request(server)
+		request.Tools = []Tool{weatherTool()}
+		adapter := adapterOf(t, w.kind, Config{})
+		for call := range 2 {
+			answer, err := adapter.Generate(t.Context(), request, &heard{})
+			require.NoError(t, err)
+			require.Equal(t, "ok", answer.Text)
+			require.EqualValues(t, 2+call, log.count.Load())
+		}
+	}
+	server, log := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) {
+		http.Error(response, `{"error":{"message":"please include a question"}}`, http.StatusBadRequest)
+	})
+	request := w.request(server)
+	request.Tools = []Tool{weatherTool()}
+	_, _, err := w.ask(t, Config{}, request)
+	requireError(t, err, CodeInvalidRequest)
+	require.EqualValues(t, 2, log.count.Load())
+}
