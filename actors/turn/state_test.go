@@ -1,11 +1,17 @@
 package turn
 
 import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"parley/actors/turn/model"
+	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 )
 
@@ -54,4 +60,59 @@ func TestStateOfTheProviderGoesBack(t *testing.T) {
 		require.NotContains(t, shown.String(), "SECRET")
 	}
 	c.requireTidy() // it ends with its turn
+}
+
+// TestTurnOfAReasoningModel: a server that refuses a step after a tool call without the signed thoughts of the step before gets them, from a
+// runner that continues the turn of a lost one, too.
+func TestTurnOfAReasoningModel(t *testing.T) {
+	asked, refused := make(chan struct{}, 10), 0
+	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		var sent struct {
+			Messages []struct{ Content []map[string]any }
+		}
+		body, _ := io.ReadAll(request.Body)
+		if json.Unmarshal(body, &sent) != nil {
+			refused++
+		}
+		block := `{"type":"text","text":"Done."}`
+		if len(sent.Messages) < 5 {
+			at := len(sent.Messages)
+			block = fmt.Sprintf(`{"type":"thinking","thinking":"Hm %[1]d","signature":"s%[1]d"},{"type":"tool_use","id":"c%[1]d","name":"read","input":{}}`, at)
+		}
+		for i := 1; i < len(sent.Messages); i += 2 {
+			if first := sent.Messages[i].Content[0]; first["thinking"] != fmt.Sprint("Hm ", i) || first["signature"] != fmt.Sprint("s", i) {
+				refused++
+				http.Error(response, `{"type":"error","error":{"type":"invalid_request_error","message":"thoughts are missing"}}`, http.StatusBadRequest)
+				return
+			}
+		}
+		asked <- struct{}{}
+		_, _ = fmt.Fprintf(response, `{"type":"message","role":"assistant","content":[%s],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`, block)
+	}))
+	defer server.Close()
+	adapters := model.New(model.Config{})
+	defer adapters.Close()
+	b := newBench(t)
+	b.agent.Model = &agentpb.Model{Provider: agentpb.Provider_ANTHROPIC, Name: "thinker", BaseUrl: server.URL, ApiKey: "k"}
+	with := func(c *Config) {
+		c.Providers = map[agentpb.Provider]model.Provider{agentpb.Provider_ANTHROPIC: adapters[agentpb.Provider_ANTHROPIC]}
+	}
+	b.book.lose = func(p *conversationpb.Progress) error {
+		if p.GetResults() != nil && p.GetStep() == 2 {
+			return ErrFenced // its runner is lost
+		}
+		return nil
+	}
+	b.renew(t, with)
+	b.start(t)
+	<-asked
+	b.Wait(t.Context(), 3)
+	b.book.lost()
+	b.page = &page{}
+	b.renew(t, with)
+	finish := b.whole(t)
+	require.Zero(t, refused)
+	require.Len(t, asked, 2)
+	require.Equal(t, "Done.", finish.GetContent())
+	require.Equal(t, []string{`c1 read {} = read done`, `c3 read {} = read done`}, callsOf(finish.GetToolCalls()))
 }

@@ -75,7 +75,10 @@ func (c *caller) run(ctx context.Context, this *call, stream Stream, try attempt
 		onFirst:  made.Begun,
 	}
 	if overhears, ok := stream.(Overhearer); ok {
-		out.onUnsaid = overhears.Unsaid
+		out.hears.unsaid = overhears.Unsaid
+	}
+	if thinks, ok := stream.(Thinker); ok {
+		out.hears.thought = thinks.Thought
 	}
 	bounded, release := context.WithTimeoutCause(ctx, this.limits.total, provider.ErrTotal)
 	defer release()

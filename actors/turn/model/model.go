@@ -31,6 +31,12 @@ type Overhearer interface {
 	Unsaid(piece string)
 }
 
+// Thinker is a Stream that hears the thoughts that a provider shows, and not as what is unsaid. Nothing is asked again once it has heard some.
+type Thinker interface {
+	Stream
+	Thought(piece string)
+}
+
 // Request is one model call.
 type Request struct {
 	Agent *agentpb.Agent

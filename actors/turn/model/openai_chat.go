@@ -2,13 +2,11 @@ package model
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/shared"
 
 	"parley/actors/dialect/chat"
@@ -124,14 +122,6 @@ func openAIOptions(question *question) []option.RequestOption {
 		}
 	}
 	return options
-}
-
-// openAIError finds an error event in what the client made of it.
-func openAIError(err error, secrets provider.Redactor) error {
-	if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
-		return provider.Complaint(0, event.Event.Data, secrets)
-	}
-	return err
 }
 
 func chatParams(question *question) openai.ChatCompletionNewParams {

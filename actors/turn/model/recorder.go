@@ -37,8 +37,11 @@ type recorder struct {
 
 	onFirst  func()             // the first piece of all attempts
 	exchange *provider.Exchange // is told how far the answer is; nil without one
-	onUnsaid func(piece string) // nil when nobody wants to hear
+	hears    hearing
 }
+
+// hearing is who wants to hear what is not said, nil = nobody does.
+type hearing struct{ unsaid, thought func(piece string) }
 
 // toolDraft is a tool call whose arguments are still arriving.
 type toolDraft struct {
@@ -76,12 +79,17 @@ func (r *recorder) alive() {
 // thought is a piece of a thought; empty when the provider does not show it.
 func (r *recorder) thought(piece string) {
 	r.alive()
-	r.unsaid(piece)
+	if r.hears.thought == nil || piece == "" {
+		r.unsaid(piece)
+		return
+	}
+	r.begin()
+	r.hears.thought(piece)
 }
 
 func (r *recorder) unsaid(piece string) {
-	if r.onUnsaid != nil && piece != "" {
-		r.onUnsaid(piece)
+	if r.hears.unsaid != nil && piece != "" {
+		r.hears.unsaid(piece)
 	}
 }
 

@@ -98,6 +98,18 @@ func testStates(t *testing.T, steps []stateful) {
 			_, _, _ = s.wire.ask(t, Config{}, foreign) // refused or not
 			require.NotContains(t, log.body, "SECRET", "another model is not sent it")
 			require.Contains(t, log.body, "weather")
+			for _, other := range wires() {
+				if other.name == s.wire.name {
+					continue
+				}
+				server, log := other.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) { stream(response, other.answer("ok")) })
+				elsewhere := other.request(server)
+				elsewhere.Messages = s.next(request, answer).Messages
+				_, _, err := other.ask(t, Config{}, elsewhere)
+				require.NoError(t, err)
+				require.NotContains(t, log.body, "SECRET", "another provider is not sent it")
+				require.Contains(t, log.body, "weather")
+			}
 		})
 	}
 }
@@ -373,6 +385,6 @@ func TestThoughtsAreNotAskedForTwice(t *testing.T) {
 	request := w.request(server)
 	request.Tools = []Tool{weatherTool()}
 	_, _, err := w.ask(t, Config{}, request)
-	requireError(t, err, CodeInvalidRequest)
+	require.Contains(t, requireError(t, err, CodeInvalidRequest).Message, "include a question")
 	require.EqualValues(t, 2, log.count.Load())
 }
