@@ -93,7 +93,7 @@ func (r *request) journalUse(c *conversationpb.Progress, use *conversationpb.Too
 	}
 	run := c.GetRunId()
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_ToolUse{ToolUse: &conversationpb.ToolUse{
-		Text: clean(use.GetText()), Calls: calls, Usage: usage, Open: open,
+		Text: clean(use.GetText()), Calls: calls, Usage: usage, Open: open, State: use.GetState(),
 	}}})
 	r.settled(run, usage)
 	r.progressed(c)

@@ -36,6 +36,7 @@ func stepOf(event *conversationpb.Event) *conversationpb.Step {
 		use := body.ToolUse
 		return &conversationpb.Step{Body: &conversationpb.Step_Use{Use: &conversationpb.ToolUse{
 			Text: use.GetText(), Calls: use.GetCalls(), Usage: use.GetUsage(), Given: use.GetGiven(),
+			State: use.GetState(),
 		}}}
 	case *conversationpb.Event_ToolResults:
 		return &conversationpb.Step{Body: &conversationpb.Step_Results{Results: body.ToolResults}}

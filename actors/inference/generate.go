@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"parley/actors/dialect/chat"
 	"parley/actors/machine/rawjson"
@@ -14,12 +15,15 @@ import (
 
 // generateChat asks a provider that does not speak the wire form.
 func (c *Caller) generateChat(ctx context.Context, call *Call, t *target) (*completion, error) {
-	generated, err := c.generate(ctx, call, t, provider.Whole, discard{})
+	whole := &thoughts{}
+	generated, err := c.generate(ctx, call, t, provider.Whole, whole)
 	if err != nil && generated == nil {
 		return nil, err
 	}
-	said := &completion{choices: []chat.Delta{generated.delta()}, used: usageOf(generated.answer)}
-	said.used.guess(call, len(generated.answer.Text))
+	delta := generated.delta()
+	delta.Thought = textOf(whole.said.String())
+	said := &completion{choices: []chat.Delta{delta}, used: usageOf(generated.answer)}
+	said.used.guess(call, len(generated.answer.Text)+whole.said.Len())
 	if err == nil && generated.answer.Stop == model.StopLength && generated.answer.Text == "" && len(generated.answer.ToolCalls) == 0 {
 		err = cutShort()
 	}
@@ -57,14 +61,17 @@ func fromModel(err error) error {
 	return once
 }
 
-// discard is a stream for calls whose answer is not streamed.
-type discard struct{}
+// thoughts is a stream for calls whose answer is not streamed. It keeps what is not in the answer.
+type thoughts struct{ said strings.Builder }
 
 // Text implements model.Stream.
-func (discard) Text(string) {}
+func (*thoughts) Text(string) {}
 
 // ToolCall implements model.Stream.
-func (discard) ToolCall(model.ToolCall) {}
+func (*thoughts) ToolCall(model.ToolCall) {}
+
+// Thought implements model.Thinker.
+func (t *thoughts) Thought(piece string) { t.said.WriteString(piece) }
 
 // generated is an answer of package model.
 type generated struct{ answer *model.Answer }
@@ -106,6 +113,9 @@ func usageOf(answer *model.Answer) consumed {
 	}}
 	if usage.CachedInputTokens > 0 {
 		used.InputDetails = append(strconv.AppendInt([]byte(`{"cached_tokens":`), usage.CachedInputTokens, 10), '}')
+	}
+	if usage.ReasoningTokens > 0 {
+		used.OutputDetails = append(strconv.AppendInt([]byte(`{"reasoning_tokens":`), usage.ReasoningTokens, 10), '}')
 	}
 	return used
 }
@@ -186,6 +196,11 @@ func (t *chunkStream) Text(piece string) {
 func (t *chunkStream) ToolCall(call model.ToolCall) {
 	t.write(&chat.Delta{Calls: []chat.Call{callOf(t.calls, call)}})
 	t.calls++
+}
+
+// Thought implements model.Thinker.
+func (t *chunkStream) Thought(piece string) {
+	t.write(&chat.Delta{Thought: textOf(piece)})
 }
 
 // Unsaid implements model.Overhearer: it counts for a call that is cut.

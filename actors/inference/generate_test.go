@@ -2,8 +2,10 @@ package inference_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -73,6 +75,61 @@ func TestOtherProviderStreamed(t *testing.T) {
 		`[{"index":0,"delta":{},"logprobs":null,"finish_reason":"tool_calls"}]`,
 		`[]{"prompt_tokens":25,"completion_tokens":12,"cached_tokens":5,"total_tokens":37,"prompt_tokens_details":{"cached_tokens":5}}`,
 	}, chunks)
+}
+
+// TestThoughtsOfOtherProviders: thoughts of every dialect are told as those of Chat Completions.
+func TestThoughtsOfOtherProviders(t *testing.T) {
+	for name, events := range map[string]string{
+		"claude": `data: {"type":"message_start","message":{"content":[],"usage":{"input_tokens":4,"output_tokens":1}}}
+
+data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm, "}}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"so."}}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"SECRET"}}
+
+data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"Yes."}}
+
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":7,"output_tokens_details":{"thinking_tokens":3}}}
+
+data: {"type":"message_stop"}
+
+`,
+		"home": `data: {"type":"response.reasoning_summary_text.delta","item_id":"rs_1","output_index":0,"summary_index":0,"delta":"Hm, "}
+
+data: {"type":"response.reasoning_summary_text.delta","item_id":"rs_1","output_index":0,"summary_index":0,"delta":"so."}
+
+data: {"type":"response.output_item.done","output_index":0,"item":{"id":"rs_1","type":"reasoning","encrypted_content":"SECRET","summary":[{"type":"summary_text","text":"Hm, so."}]}}
+
+data: {"type":"response.output_text.delta","item_id":"m","output_index":1,"content_index":0,"delta":"Yes."}
+
+data: {"type":"response.completed","response":{"status":"completed","output":[],"usage":{"input_tokens":4,"output_tokens":7,"output_tokens_details":{"reasoning_tokens":3}}}}
+
+`,
+	} {
+		k := newKit(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, events)
+		})
+		usage := `"usage":{"prompt_tokens":4,"completion_tokens":7,"cached_tokens":0,"total_tokens":11,"completion_tokens_details":{"reasoning_tokens":3}}`
+		raw, err := k.caller.Chat(t.Context(), k.call(`{"model":"`+name+`","messages":[{"role":"user","content":"so?"}]}`))
+		require.NoError(t, err)
+		require.Contains(t, string(raw), `"content":"Yes.","refusal":null,"reasoning_content":"Hm, so."`)
+		require.Contains(t, string(raw), usage)
+		got, err := k.stream(`{"stream":true,"stream_options":{"include_usage":true},"model":"` + name + `","messages":[{"role":"user","content":"so?"}]}`)
+		require.NoError(t, err)
+		var said []string
+		for _, part := range regexp.MustCompile(`"delta":\{[^}]*\}`).FindAllString(got, -1) {
+			said = append(said, strings.TrimPrefix(part, `"delta":`))
+		}
+		require.Equal(t, []string{
+			`{"role":"assistant","content":""}`, `{"reasoning_content":"Hm, "}`, `{"reasoning_content":"so."}`, `{"content":"Yes."}`, `{}`,
+		}, said)
+		require.Contains(t, got, usage)
+		require.NotContains(t, got+string(raw), "SECRET")
+	}
 }
 
 // TestOtherProviderFails: the errors of package model in the form of 10.4.

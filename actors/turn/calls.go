@@ -74,7 +74,7 @@ func (l *modelLoop) judge(ctx context.Context, at int, key string) *toolCall {
 // use journals an answer that asks for tools and completes its calls. nil = every call has a result and the model can be
 // called again.
 func (l *modelLoop) use(life, ctx context.Context, answer *model.Answer) *ending {
-	use := &conversationpb.ToolUse{Text: l.callText(answer)}
+	use := &conversationpb.ToolUse{Text: l.callText(answer), State: answer.State}
 	first := len(l.tools.calls)
 	problems := l.record(answer.ToolCalls)
 	use.Calls = slices.Clone(l.tools.calls[first:])
@@ -95,7 +95,7 @@ func (l *modelLoop) use(life, ctx context.Context, answer *model.Answer) *ending
 	if ctx.Err() != nil {
 		return &ending{err: context.Cause(ctx)} // what was judged after that is in doubt, and would ask a person
 	}
-	l.tools.newestText = use.GetText()
+	l.tools.newestText, l.tools.newestState = use.GetText(), use.GetState()
 	use.Usage = l.owed()
 	reply, err := l.journal(life, &conversationpb.Progress{
 		Content: l.text.whole.String(), ToolCalls: slices.Clone(l.tools.calls), Body: &conversationpb.Progress_Use{Use: use},
@@ -384,7 +384,7 @@ var errToolTime = errors.New("it took too long")
 
 // showResults adds the newest step, whose results are complete, to the next request's messages.
 func (l *modelLoop) showResults() {
-	asked := model.Message{Role: model.Assistant, Content: l.tools.newestText}
+	asked := model.Message{Role: model.Assistant, Content: l.tools.newestText, State: l.tools.newestState}
 	var results []model.Message
 	for _, c := range l.tools.newest {
 		record := l.tools.calls[c.at]
@@ -398,7 +398,7 @@ func (l *modelLoop) showResults() {
 	if !l.tools.newestGiven {
 		l.tools.rounds++
 	}
-	l.tools.newest, l.tools.newestText, l.tools.newestGiven = nil, "", false
+	l.tools.newest, l.tools.newestText, l.tools.newestState, l.tools.newestGiven = nil, "", nil, false
 }
 
 // resultText is a call's result as a model reads it.

@@ -14,7 +14,8 @@
 // the turn is resumed, or recovered after its runner was lost, the next run reads the steps back and continues from there:
 // no step is done twice. A call without a result may have run when its runner was lost. If its tool is idempotent it is run
 // again with the same idempotency key; otherwise the turn pauses for a person. A step whose reply was lost is sent again
-// under the same number and gets the same reply.
+// under the same number and gets the same reply. A step also holds what only the model's provider can read of the call
+// (model.Answer.State), for the requests that follow in the turn.
 //
 // # Money
 //

@@ -61,7 +61,8 @@ type toolLedger struct {
 	size        int             // bytes of arguments and results
 	newest      []*toolCall     // calls of the newest step that asked for tools, until all have a result
 	newestText  string
-	newestGiven bool // they came with the message: no model call of this turn asked for them
+	newestState []byte // what only its provider can read of it
+	newestGiven bool   // they came with the message: no model call of this turn asked for them
 }
 
 // ledger is what the turn costs, and what its budget allows.

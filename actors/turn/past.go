@@ -74,7 +74,7 @@ func (l *modelLoop) recallUse(number uint32, use *conversationpb.ToolUse) {
 	l.endRecalled()
 	l.knowIDs()
 	l.recallText(use.GetText())
-	l.tools.newestText, l.tools.newestGiven = use.GetText(), use.GetGiven()
+	l.tools.newestText, l.tools.newestState, l.tools.newestGiven = use.GetText(), use.GetState(), use.GetGiven()
 	for index, call := range use.GetCalls() {
 		l.tools.calls = append(l.tools.calls, call)
 		l.tools.ids[call.GetId()] = true

@@ -40,7 +40,7 @@ func TestEveryEventOnTheWire(t *testing.T) {
 			Message: &conversationpb.Message{Id: "msg_4", Content: "hi", StopReason: 1, RegeneratedFrom: "msg_2"},
 		}}}, `"agent.message","data":{"content":"hi","message_id":"msg_4","stop_reason":"end_turn","regenerated_from":"msg_2"}`},
 		{&conversationpb.Event{Body: &conversationpb.Event_ToolUse{ToolUse: &conversationpb.ToolUse{
-			Text: "Let me", Usage: usage, Calls: []*conversationpb.ToolCall{
+			Text: "Let me", Usage: usage, State: []byte("of the provider alone"), Calls: []*conversationpb.ToolCall{
 				{Id: "c1", Name: "ask", Arguments: "{ \"a\": 1 }"}, {Id: "c2", Name: "bad", Arguments: "nonsense"},
 			},
 		}}}, `"agent.tool_use","data":{"text":"Let me","tool_calls":[{"tool_call_id":"c1","tool_name":"ask","args":{"a":1}},` +

@@ -3557,6 +3557,7 @@ type ToolUse struct {
 	Usage         *Usage                 `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"`  // of this model call alone
 	Open          []*OpenCall            `protobuf:"bytes,4,rep,name=open,proto3" json:"open,omitempty"`    // one for each call, as the runner judged it; the rules may lower APPROVAL to RUN
 	Given         bool                   `protobuf:"varint,5,opt,name=given,proto3" json:"given,omitempty"` // it came with the message, see Send.given: no model was called for it
+	State         []byte                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`  // what only the model's provider can read of the call (thoughts, signatures): goes back to it, and is shown to nobody
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3624,6 +3625,13 @@ func (x *ToolUse) GetGiven() bool {
 		return x.Given
 	}
 	return false
+}
+
+func (x *ToolUse) GetState() []byte {
+	if x != nil {
+		return x.State
+	}
+	return nil
 }
 
 // ToolResults are results of calls of the newest ToolUse, one or several.
@@ -9964,13 +9972,14 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x0emessage_queued\x18( \x01(\v2\".parley.conversation.MessageQueuedB\x12\x82\xb5\x18\x0emessage.queuedH\x00R\rmessageQueued\x12g\n" +
 	"\x10message_dequeued\x18) \x01(\v2$.parley.conversation.MessageDequeuedB\x14\x82\xb5\x18\x10message.unqueuedH\x00R\x0fmessageDequeued\x125\n" +
 	"\x06listed\x18< \x01(\v2\x1b.parley.conversation.ListedH\x00R\x06listedB\x06\n" +
-	"\x04body\"\xcd\x01\n" +
+	"\x04body\"\xe3\x01\n" +
 	"\aToolUse\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x123\n" +
 	"\x05calls\x18\x02 \x03(\v2\x1d.parley.conversation.ToolCallR\x05calls\x120\n" +
 	"\x05usage\x18\x03 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x121\n" +
 	"\x04open\x18\x04 \x03(\v2\x1d.parley.conversation.OpenCallR\x04open\x12\x14\n" +
-	"\x05given\x18\x05 \x01(\bR\x05given\"F\n" +
+	"\x05given\x18\x05 \x01(\bR\x05given\x12\x14\n" +
+	"\x05state\x18\x06 \x01(\fR\x05state\"F\n" +
 	"\vToolResults\x127\n" +
 	"\aresults\x18\x01 \x03(\v2\x1d.parley.conversation.ToolCallR\aresults\"i\n" +
 	"\aPartial\x12\x12\n" +

@@ -40,6 +40,7 @@ type call struct {
 	arguments value
 	seam      seam
 	held      Text // arguments that came before the name
+	rest      rawjson.Fields
 	list      int  // the newest list that named it
 	again     bool // its name was repeated after its arguments were whole
 }
@@ -61,7 +62,10 @@ func (a *calls) add(p *piece, whole bool) (*Call, error) {
 		switch a.judge(known, p, by) {
 		case repeats:
 			known.again = known.again || p.name != ""
-			return nil, nil //nolint:nilnil // nothing is told
+			if p.rest == nil || known.number < 0 {
+				return nil, nil //nolint:nilnil // nothing is told
+			}
+			return &Call{Number: known.number, Rest: p.rest}, nil
 		case continues:
 			return a.grow(known, p), nil
 		case opens:
@@ -207,6 +211,9 @@ func (a *calls) grow(one *call, p *piece) *Call {
 	one.arguments.add(arguments)
 	if one.name == "" {
 		one.held = slices.Clone(one.held.and(arguments)) // the event ends before it is told
+		for _, field := range p.rest {
+			one.rest = append(one.rest, rawjson.Field{Name: field.Name, Value: slices.Clone(field.Value)})
+		}
 		return nil
 	}
 	told := &Call{Number: one.number, Name: named, Arguments: arguments, Custom: p.custom, Rest: p.rest}
@@ -218,7 +225,8 @@ func (a *calls) grow(one *call, p *piece) *Call {
 	}
 	one.number = len(a.told)
 	told.Number, told.First, told.Name, told.Arguments = one.number, true, one.name, one.held.and(arguments)
-	if one.held = nil; !slices.Contains(a.told, one.ids[0]) {
+	told.Rest = append(one.rest, p.rest...)
+	if one.held, one.rest = nil, nil; !slices.Contains(a.told, one.ids[0]) {
 		told.ID = one.ids[0]
 	}
 	a.told = append(a.told, one.ids[0])

@@ -10,6 +10,7 @@ import (
 type Delta struct {
 	Choice                 int
 	Text, Refusal, Thought Text
+	ThoughtName            string // of the field that says the thought; "" = none, or among the parts of the text
 	Calls                  []Call
 	Rest                   rawjson.Fields // further fields of the message that say anything; of a document, all
 	Logprobs               []byte
@@ -81,6 +82,9 @@ func (c *choice) field(field rawjson.Field, whole bool, r *Reader, delta *Delta)
 		}
 		if value[0] == '{' {
 			break // not known how to read it
+		}
+		if !isEmpty(value) {
+			delta.ThoughtName = field.Name
 		}
 		return words(field.Name, value, &delta.Thought, delta, 0)
 	case "tool_calls":

@@ -61,11 +61,14 @@ func messageParams(question *question) anthropic.MessageNewParams {
 	params := anthropic.MessageNewParams{
 		Model:     model.GetName(),
 		MaxTokens: question.maxOutput,
-		Messages:  anthropicTurns(question.messages),
+		Messages:  anthropicTurns(question.messages, question.of),
 	}
 	if len(question.paused) > 0 {
-		said := map[string]any{"role": "assistant", "content": question.paused}
-		params.Messages = append(params.Messages, param.Override[anthropic.MessageParam](said))
+		var said []anthropic.ContentBlockParamUnion
+		for _, one := range question.paused {
+			said = anthropicContent(said, piece{text: one.text, raw: one.raw})
+		}
+		params.Messages = append(params.Messages, anthropic.NewAssistantMessage(said...))
 	}
 	if params.MaxTokens <= 0 {
 		params.MaxTokens = defaultAnthropicOutput
@@ -144,11 +147,11 @@ func anthropicTool(spec toolSpec) anthropic.ToolUnionParam {
 }
 
 // anthropicTurns puts the results of one round of tool calls into one user message, as the API wants it.
-func anthropicTurns(messages []Message) []anthropic.MessageParam {
+func anthropicTurns(messages []Message, of string) []anthropic.MessageParam {
 	var turns []anthropic.MessageParam
 	for i := 0; i < len(messages); {
 		if messages[i].Role != ToolRole {
-			turns = append(turns, anthropicTurn(messages[i]))
+			turns = append(turns, anthropicTurn(&messages[i], of))
 			i++
 			continue
 		}
@@ -161,7 +164,7 @@ func anthropicTurns(messages []Message) []anthropic.MessageParam {
 	return turns
 }
 
-func anthropicTurn(message Message) anthropic.MessageParam {
+func anthropicTurn(message *Message, of string) anthropic.MessageParam {
 	var blocks []anthropic.ContentBlockParamUnion
 	for _, image := range message.Images {
 		if image.URL != "" {
@@ -170,16 +173,26 @@ func anthropicTurn(message Message) anthropic.MessageParam {
 		}
 		blocks = append(blocks, anthropic.NewImageBlockBase64(image.MIME, base64.StdEncoding.EncodeToString(image.Data)))
 	}
-	if strings.TrimSpace(message.Content) != "" {
-		blocks = append(blocks, anthropic.NewTextBlock(message.Content))
-	}
-	for _, call := range message.ToolCalls {
-		blocks = append(blocks, anthropic.NewToolUseBlock(call.ID, json.RawMessage(said(call.Arguments)), call.Name))
+	for _, one := range message.pieces(of) {
+		blocks = anthropicContent(blocks, one)
 	}
 	if message.Role == Assistant {
 		return anthropic.NewAssistantMessage(blocks...)
 	}
 	return anthropic.NewUserMessage(blocks...)
+}
+
+// anthropicContent adds a piece of a message. A blank text is refused.
+func anthropicContent(blocks []anthropic.ContentBlockParamUnion, one piece) []anthropic.ContentBlockParamUnion {
+	switch {
+	case one.call != nil:
+		return append(blocks, anthropic.NewToolUseBlock(one.call.ID, json.RawMessage(said(one.call.Arguments)), one.call.Name))
+	case one.raw != nil:
+		return append(blocks, param.Override[anthropic.ContentBlockParamUnion](one.raw))
+	case strings.TrimSpace(one.text) != "":
+		return append(blocks, anthropic.NewTextBlock(one.text))
+	}
+	return blocks
 }
 
 func anthropicResult(message Message) anthropic.ContentBlockParamUnion {

@@ -267,11 +267,19 @@ func (r *messagesReader) open(kind string, index int64) (*messageBlock, error) {
 
 // finish ends the answer as the provider says, or pauses it.
 func (r *messagesReader) finish() error {
-	order := places{}
-	for _, block := range r.blocks {
-		order.add(block.call, block.index)
+	blocks := inOrder(r.blocks, func(block *messageBlock) int64 { return block.index })
+	r.out.calls = r.out.calls[:0]
+	for _, block := range blocks {
+		if block.call != nil {
+			r.out.calls = append(r.out.calls, block.call)
+		}
 	}
-	order.sort(r.out.calls)
+	pauses := r.stop == "pause_turn" && len(r.out.calls) == 0 // calls are ours to run before it can go on
+	if pauses || len(r.out.calls) > 0 {
+		if err := r.keepAll(blocks); err != nil && pauses {
+			return err
+		}
+	}
 	switch r.stop {
 	case "end_turn", "stop_sequence":
 		r.out.finish(StopEnd)
@@ -282,15 +290,11 @@ func (r *messagesReader) finish() error {
 	case "refusal":
 		r.out.finish(StopFilter)
 	case "pause_turn":
-		if len(r.out.calls) > 0 { // which are ours to run before it can go on
+		if !pauses {
 			r.out.finish(StopTools)
 			return nil
 		}
-		blocks, err := r.soFar()
-		if err != nil {
-			return err
-		}
-		r.out.pause(blocks)
+		r.out.pause()
 	case "":
 		return r.unknownEnd("its answer ended without a stop_reason")
 	default:
@@ -299,36 +303,43 @@ func (r *messagesReader) finish() error {
 	return nil
 }
 
-// soFar is the content until now, as the provider wants it back.
-func (r *messagesReader) soFar() ([]json.RawMessage, error) {
-	if r.kept > r.out.limit {
-		return nil, provider.ErrAnswerSize
+// keepAll notes the content until now, as the provider wants it back.
+func (r *messagesReader) keepAll(blocks []*messageBlock) error {
+	if r.out.said = nil; r.kept > r.out.limit {
+		r.out.forgotten = true
+		return provider.ErrAnswerSize
 	}
-	blocks := []json.RawMessage{}
-	for _, block := range r.blocks {
+	for _, block := range blocks {
+		said := block.said.String()
+		switch {
+		case block.kind == textBlock:
+			r.out.said = append(r.out.said, held{text: said})
+			continue
+		case block.call != nil:
+			r.out.said = append(r.out.said, held{call: block.call})
+			continue
+		}
 		fields, _ := rawjson.Object(block.begun) // nothing, where a piece opened it
 		whole := map[string]any{"type": block.kind}
 		for _, field := range fields {
 			whole[field.Name] = json.RawMessage(field.Value)
 		}
-		said := block.said.String()
 		switch {
-		case block.kind == textBlock && strings.TrimSpace(said) == "":
-			continue // which is refused
-		case block.kind == textBlock:
-			whole[textBlock] = said
 		case block.kind == thinkingBlock:
-			whole[thinkingBlock], whole["signature"] = said, block.signature
+			whole[thinkingBlock] = said
+			if block.signature != "" || fields.Get("signature") != nil {
+				whole["signature"] = block.signature
+			}
 		case isObject(said):
 			whole["input"] = json.RawMessage(said)
 		}
 		encoded, err := json.Marshal(whole)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		blocks = append(blocks, encoded)
+		r.out.said = append(r.out.said, held{raw: encoded})
 	}
-	return blocks, nil
+	return nil
 }
 
 // count takes usage. Its numbers are totals; what is missing, or nothing where there was something, does not change them. Only the last word

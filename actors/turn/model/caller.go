@@ -75,7 +75,10 @@ func (c *caller) run(ctx context.Context, this *call, stream Stream, try attempt
 		onFirst:  made.Begun,
 	}
 	if overhears, ok := stream.(Overhearer); ok {
-		out.onUnsaid = overhears.Unsaid
+		out.hears.unsaid = overhears.Unsaid
+	}
+	if thinks, ok := stream.(Thinker); ok {
+		out.hears.thought = thinks.Thought
 	}
 	bounded, release := context.WithTimeoutCause(ctx, this.limits.total, provider.ErrTotal)
 	defer release()
@@ -99,6 +102,9 @@ func (c *caller) run(ctx context.Context, this *call, stream Stream, try attempt
 	made.End(outcome)
 	if out.usage.Disbelieved {
 		c.config.Logger.Warn("a provider's usage cannot be: an estimate is booked", slog.String("provider", this.provider), slog.String("run", this.request.RunID))
+	}
+	if out.forgotten {
+		c.config.Logger.Warn("a provider's thoughts are too long to be kept for its next answer", slog.String("provider", this.provider), slog.String("run", this.request.RunID))
 	}
 	return out.answer(), err
 }

@@ -46,7 +46,7 @@ type connected struct {
 	caller *caller
 	client *http.Client                                           // shows redirects
 	follow func(next *http.Request, before []*http.Request) error // judges them
-	newer  newer
+	newer  learned                                                // agents that know only the next version of their protocol
 }
 
 func newConnected(calls *caller, guard *deliver.Guard) *connected {

@@ -216,16 +216,16 @@ func TestConnectedVersionIsRemembered(t *testing.T) {
 	}
 }
 
-func TestNewerIsBounded(t *testing.T) {
-	var n newer
-	for i := range 2 * maxNewer {
+func TestLearnedIsBounded(t *testing.T) {
+	var n learned
+	for i := range 2 * maxLearned {
 		url := strconv.Itoa(i)
 		n.note(url, true)
 		require.True(t, n.has(url))
 	}
-	require.Len(t, n.agents, maxNewer)
+	require.Len(t, n.known, maxLearned)
 	n.note("none of them", false)
-	require.Len(t, n.agents, maxNewer)
+	require.Len(t, n.known, maxLearned)
 }
 
 // Where the text of a reply is found (document 3, 7.11).

@@ -12,6 +12,10 @@
 // error in the provider's words. A document in place of a stream is read. A Messages answer that pauses is asked for again, with what was
 // said, and is one call.
 //
+// What only the provider can read of an answer that asks for tools (thoughts, their signatures, what its own tools found) is Answer.State:
+// where it stands among text and calls, and what it is. It goes back, as it came and in its place, with the further requests of the turn, and to
+// no other provider or model. What is longer than 256 KiB is dropped.
+//
 // # The scripted provider is not a language model
 //
 // It is a built-in stand-in, so that a fresh checkout can be tried, tested and measured without a network, a key or a bill. It
@@ -39,8 +43,8 @@
 //   - What a tenant has chosen, its models and connected agents, is reached through deliver.Guard: no private address is.
 //   - Nothing is read from the environment, neither by us nor by the clients: their services are built directly, with
 //     explicit options, and the HTTP transport has its own proxy setting.
-//   - No adapter keeps anything between two calls but idle connections, and which version of its protocol an agent knows; there is
-//     no goroutine to stop.
+//   - No adapter keeps anything between two calls but idle connections, which version of its protocol an agent knows, and which models
+//     refuse to be asked for their thoughts; there is no goroutine to stop.
 //
 // # Connected agents
 //

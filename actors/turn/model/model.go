@@ -31,6 +31,12 @@ type Overhearer interface {
 	Unsaid(piece string)
 }
 
+// Thinker is a Stream that hears the thoughts that a provider shows, and not as what is unsaid. Nothing is asked again once it has heard some.
+type Thinker interface {
+	Stream
+	Thought(piece string)
+}
+
 // Request is one model call.
 type Request struct {
 	Agent *agentpb.Agent
@@ -95,6 +101,7 @@ type Message struct {
 	Images    []Image    // user
 	ToolCalls []ToolCall // assistant
 	ToolID    string     // tool: the call this answers
+	State     []byte     // assistant: that of the Answer
 }
 
 // Image is a picture that the model is shown. MIME is image/png, image/jpeg, image/gif or image/webp: every provider
@@ -148,6 +155,9 @@ type Answer struct {
 	ToolCalls []ToolCall
 	Usage     Usage
 	Stop      Stop
+	// State is what only the provider can read of an answer that asks for tools: thoughts, signatures. It goes back with the next request
+	// of the turn, as it is; nobody is shown it. The adapter leaves out what came from another provider or model. nil = none.
+	State []byte
 }
 
 // Error is a failed model call. Its text is safe to show: no key, no header, no URL with userinfo.

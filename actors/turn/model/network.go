@@ -18,6 +18,8 @@ type network struct {
 	guarded *http.Client // of models that tenants have chosen
 	name    string
 	dialect dialect
+	// thoughtless are the models that cannot be asked for their thoughts.
+	thoughtless *learned
 }
 
 // dialect speaks one wire form by means of an official client. It returns the client's errors as they are.
@@ -40,7 +42,10 @@ type question struct {
 	query     url.Values // parameters of the base URL, which the clients drop
 	http      *provider.Exchange
 	secrets   provider.Redactor
-	paused    []json.RawMessage // blocks of the answer so far, which paused
+	paused    []held // the answer so far, which paused
+	of        string // whose State this provider's is
+	// thoughtless says that the thoughts that go back are not asked for.
+	thoughtless bool
 }
 
 // toolSpec is a Tool whose schema was taken apart one level deep; the values stay as they were written.
@@ -75,17 +80,29 @@ func (n *network) Generate(ctx context.Context, request *Request, stream Stream)
 			return refused
 		}
 		asked := *ready
-		asked.secrets = this.secrets
+		_, asks := n.dialect.(openAIResponses)
+		asks = asks && len(ready.tools) > 0
+		asked.secrets, asked.thoughtless = this.secrets, !asks || n.thoughtless.has(ready.of)
 		for range maxPauses {
 			out.again()
 			out.exchange = &provider.Exchange{Client: client, Secrets: this.secrets, Limits: n.bounds(this.limits), Events: true}
-			if err := n.askOnce(ctx, asked, out); err != nil {
+			err := n.askOnce(ctx, asked, out)
+			if !asked.thoughtless && refusesThoughts(err) {
+				asked.thoughtless = true
+				continue
+			}
+			if err != nil {
 				return err
 			}
-			if out.finished {
-				return out.deliver()
+			if asks {
+				n.thoughtless.note(asked.of, asked.thoughtless)
 			}
-			asked.paused = append(asked.paused, out.paused...)
+			asked.paused = append(asked.paused, out.said...)
+			if out.finished {
+				err := out.deliver()
+				out.keep(asked.of, asked.paused)
+				return err
+			}
 		}
 		return asked.unknownEnd("it pauses its answer again and again")
 	})
@@ -143,7 +160,7 @@ func (n *network) prepare(request *Request) (*question, error) {
 	}
 	return &question{
 		settings: request.Settings, agent: request.Agent, messages: messages, tools: tools, base: base, query: query,
-		maxOutput: maxOutput(request), extra: extraOf(request),
+		maxOutput: maxOutput(request), extra: extraOf(request), of: stateOf(n.name, base, model.GetName()),
 	}, nil
 }
 

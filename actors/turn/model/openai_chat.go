@@ -31,7 +31,15 @@ func (openAIChat) ask(ctx context.Context, question *question, out *recorder) er
 	}
 	defer func() { _ = response.Body.Close() }() // the verdict knows what went wrong with it
 	mouth := &chatMouth{reader: chat.NewReader(question.secrets, 1), out: out}
-	return mouth.reader.Stream(response.Body, mouth.hear)
+	err := mouth.reader.Stream(response.Body, mouth.hear)
+	switch {
+	case err != nil || len(out.calls) == 0:
+	case mouth.state.size > maxState:
+		out.forgotten = true
+	default:
+		out.said = mouth.state.held(out.calls)
+	}
+	return err
 }
 
 // chatMouth tells a recorder what a reader hears.
@@ -39,6 +47,7 @@ type chatMouth struct {
 	reader  *chat.Reader
 	out     *recorder
 	refused bool
+	state   chatState
 }
 
 func (m *chatMouth) hear(deltas []chat.Delta, _ bool) error {
@@ -63,6 +72,7 @@ func (m *chatMouth) delta(delta *chat.Delta) error {
 	if delta.Thought != nil || len(delta.Rest) > 0 { // in another form a thought is a sign of life at least
 		m.out.thought(delta.Thought.String())
 	}
+	m.state.take(delta)
 	m.refused = m.refused || delta.Refusal != nil
 	for _, text := range []chat.Text{delta.Text, delta.Refusal} {
 		if err := m.out.Text(text.String()); err != nil {
@@ -136,7 +146,7 @@ func chatParams(question *question) openai.ChatCompletionNewParams {
 		params.Messages = append(params.Messages, openai.SystemMessage(question.agent.GetInstructions()))
 	}
 	for _, message := range question.messages {
-		params.Messages = append(params.Messages, chatMessage(message))
+		params.Messages = append(params.Messages, chatMessage(&message, question.of))
 	}
 	for _, tool := range question.tools {
 		function := shared.FunctionDefinitionParam{Name: tool.name, Parameters: tool.schema, Strict: optional(tool.strict)}
@@ -153,27 +163,38 @@ func chatParams(question *question) openai.ChatCompletionNewParams {
 	return params
 }
 
-func chatMessage(message Message) openai.ChatCompletionMessageParamUnion {
+func chatMessage(message *Message, of string) openai.ChatCompletionMessageParamUnion {
 	switch message.Role {
 	case Assistant:
 		answer := openai.ChatCompletionAssistantMessageParam{}
 		if message.Content != "" {
 			answer.Content.OfString = param.NewOpt(message.Content)
 		}
-		for _, call := range message.ToolCalls {
-			answer.ToolCalls = append(answer.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
-				OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
-					ID:       call.ID,
-					Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: call.Name, Arguments: said(call.Arguments)},
-				},
-			})
+		for _, one := range message.pieces(of) {
+			switch {
+			case one.call != nil:
+				answer.ToolCalls = append(answer.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{OfFunction: chatCall(one)})
+			case one.raw != nil:
+				answer.SetExtraFields(extraFields(one.raw))
+			}
 		}
 		return openai.ChatCompletionMessageParamUnion{OfAssistant: &answer}
 	case ToolRole:
 		return openai.ToolMessage(message.Content, message.ToolID)
 	default:
-		return chatUser(message)
+		return chatUser(*message)
 	}
+}
+
+func chatCall(one piece) *openai.ChatCompletionMessageFunctionToolCallParam {
+	call := &openai.ChatCompletionMessageFunctionToolCallParam{
+		ID:       one.call.ID,
+		Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: one.call.Name, Arguments: said(one.call.Arguments)},
+	}
+	if one.raw != nil {
+		call.SetExtraFields(extraFields(one.raw))
+	}
+	return call
 }
 
 // chatUser keeps a message without images a plain string: not every imitator takes parts.

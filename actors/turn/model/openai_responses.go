@@ -3,11 +3,15 @@ package model
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
+
+	"parley/actors/provider"
 )
 
 // openAIResponses speaks the Responses API. Nothing is left with the provider (store is false): the conversation is ours, and
@@ -47,7 +51,7 @@ func responseParams(question *question) responses.ResponseNewParams {
 		params.TopP = param.NewOpt(model.GetTopP())
 	}
 	for _, message := range question.messages {
-		params.Input.OfInputItemList = append(params.Input.OfInputItemList, responseItems(message)...)
+		params.Input.OfInputItemList = append(params.Input.OfInputItemList, responseItems(&message, question.of)...)
 	}
 	for _, tool := range question.tools {
 		// A schema of ours need not keep the rules of strict mode, which is the default here.
@@ -63,11 +67,25 @@ func responseParams(question *question) responses.ResponseNewParams {
 		}
 		params.Tools = append(params.Tools, responses.ToolUnionParam{OfFunction: &function})
 	}
+	if !question.thoughtless {
+		params.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
+	}
 	params.SetExtraFields(question.extra)
 	return params
 }
 
-func responseItems(message Message) []responses.ResponseInputItemUnionParam {
+// refusesThoughts says whether a service does not let a model be asked for the thoughts that go back: not all have some, and not all
+// imitators know how to be asked.
+func refusesThoughts(err error) bool {
+	failed, ok := errors.AsType[*provider.Failure](err)
+	if !ok || failed.InStream || failed.Status != http.StatusBadRequest && failed.Status != http.StatusUnprocessableEntity {
+		return false
+	}
+	words := strings.ToLower(failed.Param + " " + failed.Message)
+	return strings.Contains(words, "include") || strings.Contains(words, "encrypted content is not supported")
+}
+
+func responseItems(message *Message, of string) []responses.ResponseInputItemUnionParam {
 	if message.Role == ToolRole {
 		output := responses.ResponseInputItemParamOfFunctionCallOutput(message.Content)
 		output.OfFunctionCallOutput.CallID = param.NewOpt(message.ToolID)
@@ -75,17 +93,21 @@ func responseItems(message Message) []responses.ResponseInputItemUnionParam {
 	}
 	var items []responses.ResponseInputItemUnionParam
 	if len(message.Images) > 0 {
-		return append(items, responseImages(message))
+		return append(items, responseImages(*message))
 	}
-	if message.Content != "" {
-		role := responses.EasyInputMessageRoleUser
-		if message.Role == Assistant {
-			role = responses.EasyInputMessageRoleAssistant
+	role := responses.EasyInputMessageRoleUser
+	if message.Role == Assistant {
+		role = responses.EasyInputMessageRoleAssistant
+	}
+	for _, one := range message.pieces(of) {
+		switch {
+		case one.call != nil:
+			items = append(items, responses.ResponseInputItemParamOfFunctionCall(said(one.call.Arguments), one.call.ID, one.call.Name))
+		case one.raw != nil:
+			items = append(items, param.Override[responses.ResponseInputItemUnionParam](one.raw))
+		case one.text != "":
+			items = append(items, responses.ResponseInputItemParamOfMessage(one.text, role))
 		}
-		items = append(items, responses.ResponseInputItemParamOfMessage(message.Content, role))
-	}
-	for _, call := range message.ToolCalls {
-		items = append(items, responses.ResponseInputItemParamOfFunctionCall(said(call.Arguments), call.ID, call.Name))
 	}
 	return items
 }

@@ -28,6 +28,7 @@ type responseItem struct {
 	ended    bool
 	strands  []*strand
 	call     *toolDraft // nil = it is none
+	raw      []byte     // of a thought, if it can go back
 }
 
 // strand is a part of an item's text, as it was passed on.
@@ -253,6 +254,9 @@ func (r *responseReader) fill(item *responseItem, told object, begins bool) erro
 		return r.out.settles(item.call, told.arguments("arguments"))
 	case thinking:
 		r.out.alive()
+		if told.string("encrypted_content") != "" || len(told.list("content")) > 0 { // others are known to the provider only if it stores them
+			item.raw = slices.Clone(told.raw)
+		}
 		if err := r.settle(item, "summary", told.list("summary"), "reasoning_summary_part"); err != nil {
 			return err
 		}
@@ -408,12 +412,25 @@ func (r *responseReader) end(told object, event string) error {
 
 // finish ends the answer, with its calls in the order of the output.
 func (r *responseReader) finish(stop Stop) {
-	order := places{}
-	for _, item := range r.items {
-		order.add(item.call, item.index)
+	r.out.calls, r.out.said = r.out.calls[:0], nil
+	for _, item := range inOrder(r.items, func(item *responseItem) int64 { return item.index }) {
+		if item.call != nil {
+			r.out.calls = append(r.out.calls, item.call)
+		}
+		r.out.said = append(r.out.said, item.held())
 	}
-	order.sort(r.out.calls)
 	r.out.finish(stop)
+}
+
+// held is the item as the provider wants it back.
+func (i *responseItem) held() held {
+	var text strings.Builder
+	for _, one := range i.strands {
+		if one.name == "text" {
+			text.WriteString(one.said.String())
+		}
+	}
+	return held{raw: i.raw, text: text.String(), call: i.call}
 }
 
 // settleAll takes the output of a response. What it does not hold is not contradicted.

@@ -55,7 +55,7 @@ func TestResponsesRequest(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, w.path, seen.path)
 	require.JSONEq(t, `{
-		"model": "model-1", "stream": true, "store": false, "temperature": 0, "max_output_tokens": 300, "instructions": "Be brief.",
+		"model": "model-1", "stream": true, "store": false, "include": ["reasoning.encrypted_content"], "temperature": 0, "max_output_tokens": 300, "instructions": "Be brief.",
 		"input": [
 			{"role": "user", "content": "Weather in Bern and Rome?"},
 			{"role": "assistant", "content": "Let me look."},

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -27,16 +26,22 @@ type recorder struct {
 	stop     Stop
 	idPrefix string
 
-	paused []json.RawMessage // what the provider has said in this request before it paused, in its own form
-	vague  bool              // a request before this one did not say what it consumed
+	paused    bool   // the provider wants to be asked to go on
+	said      []held // in this request
+	state     []byte
+	forgotten bool // the state is too long
+	vague     bool // a request before this one did not say what it consumed
 
 	started  bool // a piece of text or of a tool call has arrived: never ask again
 	finished bool // the provider has ended the answer
 
 	onFirst  func()             // the first piece of all attempts
 	exchange *provider.Exchange // is told how far the answer is; nil without one
-	onUnsaid func(piece string) // nil when nobody wants to hear
+	hears    hearing
 }
+
+// hearing is who wants to hear what is not said, nil = nobody does.
+type hearing struct{ unsaid, thought func(piece string) }
 
 // toolDraft is a tool call whose arguments are still arriving.
 type toolDraft struct {
@@ -47,6 +52,7 @@ type toolDraft struct {
 	final     string          // what the provider said last of all of them
 	counted   int             // bytes of the arguments that were heard
 	partial   bool            // the provider says that it is not whole
+	number    int             // among the calls of the answer, from 1; 0 = it is none of them
 }
 
 // said is the arguments as the place says that counts: the last one, else the pieces, else where the call began.
@@ -73,12 +79,17 @@ func (r *recorder) alive() {
 // thought is a piece of a thought; empty when the provider does not show it.
 func (r *recorder) thought(piece string) {
 	r.alive()
-	r.unsaid(piece)
+	if r.hears.thought == nil || piece == "" {
+		r.unsaid(piece)
+		return
+	}
+	r.begin()
+	r.hears.thought(piece)
 }
 
 func (r *recorder) unsaid(piece string) {
-	if r.onUnsaid != nil && piece != "" {
-		r.onUnsaid(piece)
+	if r.hears.unsaid != nil && piece != "" {
+		r.hears.unsaid(piece)
 	}
 }
 
@@ -202,29 +213,6 @@ func (r *recorder) count(draft *toolDraft, arguments string) error {
 	return r.grow(len(extra))
 }
 
-// places are where the calls of an answer stand in it.
-type places struct {
-	of   map[*toolDraft]int64
-	last int64
-}
-
-// add notes a place; what has none is where the one before it is.
-func (p *places) add(call *toolDraft, place int64) {
-	if place >= 0 {
-		p.last = place
-	}
-	if call != nil {
-		if p.of == nil {
-			p.of = map[*toolDraft]int64{}
-		}
-		p.of[call] = p.last
-	}
-}
-
-func (p *places) sort(calls []*toolDraft) {
-	slices.SortStableFunc(calls, func(a, b *toolDraft) int { return cmp.Compare(p.of[a], p.of[b]) })
-}
-
 // draft is the newest tool call with that key, or nil.
 func (r *recorder) draft(key int64) *toolDraft {
 	for i := len(r.calls) - 1; i >= 0; i-- {
@@ -244,8 +232,8 @@ func (r *recorder) finish(stop Stop) {
 }
 
 // pause notes that the provider wants to be asked to go on, with what it has said.
-func (r *recorder) pause(blocks []json.RawMessage) {
-	r.paused = blocks
+func (r *recorder) pause() {
+	r.paused = true
 	if r.exchange != nil {
 		r.exchange.Finish()
 	}
@@ -274,6 +262,7 @@ func (r *recorder) deliver() error {
 			return errToolName
 		}
 		r.done = append(r.done, ToolCall{ID: draft.id, Name: draft.name, Arguments: valid(arguments)})
+		draft.number = len(r.done)
 	}
 	r.identify()
 	for _, call := range r.done {
@@ -337,11 +326,11 @@ func (r *recorder) setUsage(usage Usage) {
 
 // again begins a further request of the call. What the provider has told of one that ended is consumed, however it ended.
 func (r *recorder) again() {
-	if r.usage.Known || r.paused != nil {
+	if r.usage.Known || r.paused {
 		r.spent = r.spent.plus(r.usage)
 		r.vague = r.vague || !r.usage.Known
 	}
-	r.usage, r.paused = Usage{}, nil
+	r.usage, r.paused, r.said = Usage{}, false, nil
 }
 
 // consumed is the usage of the whole call.
@@ -364,7 +353,7 @@ func (u Usage) plus(more Usage) Usage {
 }
 
 func (r *recorder) answer() *Answer {
-	return &Answer{Text: r.text.String(), ToolCalls: r.done, Usage: r.consumed(), Stop: r.stop}
+	return &Answer{Text: r.text.String(), ToolCalls: r.done, Usage: r.consumed(), Stop: r.stop, State: r.state}
 }
 
 // said is the arguments of a call as a provider is told of them: one refuses a whole conversation for a call that its own

@@ -112,14 +112,14 @@ func (m *mutator) invent(cacheApart bool) {
 func (m *mutator) compare(name, told string, whole bool) string {
 	var thoughts strings.Builder
 	listener := &heard{}
-	out := &recorder{stream: listener, limit: 1 << 20, idPrefix: "call_run", onUnsaid: func(piece string) {
+	out := &recorder{stream: listener, limit: 1 << 20, idPrefix: "call_run", hears: hearing{unsaid: func(piece string) {
 		thoughts.WriteString(strings.Map(func(c rune) rune {
 			if c < 'α' || c > 'ζ' {
 				return -1
 			}
 			return c
 		}, piece))
-	}}
+	}}}
 	asked := &question{}
 	response := &http.Response{Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(told))}
 	var err error

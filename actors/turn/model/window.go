@@ -33,7 +33,8 @@ const imageTokens = 1600
 
 // EstimateMessage guesses how many tokens a message takes in the window.
 func EstimateMessage(message Message) int {
-	tokens := messageOverhead + EstimateTokens(message.Content) + imageTokens*len(message.Images)
+	const stateBytes = 7 // a token, with its share of the signature
+	tokens := messageOverhead + EstimateTokens(message.Content) + imageTokens*len(message.Images) + len(message.State)/stateBytes
 	for _, call := range message.ToolCalls {
 		tokens += messageOverhead + EstimateTokens(call.Name) + EstimateTokens(call.Arguments)
 	}
