@@ -314,12 +314,12 @@ func TestNoFirstToken(t *testing.T) {
 						<-request.Context().Done()
 					})
 					request := w.request(server)
-					request.Agent.Model.FirstTokenTimeoutMs = 30
+					request.Agent.Model.FirstTokenTimeoutMs = 100
 					_, _, err := w.ask(t, Config{}, request)
 					failure := requireError(t, err, CodeProviderTimeout)
 					require.Contains(t, failure.Message, "first token")
 					require.True(t, failure.Retryable)
-					require.EqualValues(t, 1, seen.count.Load())
+					require.LessOrEqual(t, seen.count.Load(), int32(1), "it is not asked again; on a busy machine the time ends before it is asked")
 				})
 			}
 		})
