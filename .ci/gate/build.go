@@ -22,6 +22,7 @@ type gate struct {
 	out      io.Writer
 	dir      string         // of binaries and logs
 	only     *regexp.Regexp // of top-level tests; nil = all
+	tier     string         // "3"; empty = all
 	again    int
 	flaky    int
 	test2    string // the command that reads the output of a test binary

@@ -80,14 +80,14 @@ func (g *gate) execute(ctx context.Context, u unit) outcome {
 func read(u unit, from io.Reader, failed func(result)) outcome {
 	o := outcome{unit: u}
 	var said strings.Builder
-	outputs := make(map[string]*strings.Builder)
+	outputs := make(map[string][]line)
 	at := make(map[string]int)
 	lines := bufio.NewReader(from)
 	for {
-		line, err := lines.ReadBytes('\n')
+		text, err := lines.ReadBytes('\n')
 		var e event
-		if len(line) > 0 && json.Unmarshal(line, &e) != nil {
-			said.Write(line) // the binary's standard error
+		if len(text) > 0 && json.Unmarshal(text, &e) != nil {
+			said.Write(text) // the binary's standard error
 		}
 		name, _, sub := strings.Cut(e.Test, "/")
 		switch {
@@ -95,13 +95,15 @@ func read(u unit, from io.Reader, failed func(result)) outcome {
 			said.WriteString(e.Output)
 		case e.Action == "run" && !sub:
 			at[name] = len(o.results)
-			outputs[name] = &strings.Builder{}
 			o.results = append(o.results, result{unit: u, name: name})
-		case e.Action == "output" && outputs[name] != nil:
-			outputs[name].WriteString(e.Output)
-		case (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") && !sub && outputs[name] != nil:
+		case e.Action == "output":
+			outputs[name] = append(outputs[name], line{e.Test, e.Output})
+		case sub && e.Action == "pass": // what is printed are the words of those that failed
+			outputs[name] = slices.DeleteFunc(outputs[name], func(l line) bool { return l.test == e.Test })
+		case (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") && !sub && len(o.results) > 0:
 			r := &o.results[at[name]]
-			r.status, r.elapsed, r.output = e.Action, time.Duration(e.Elapsed*float64(time.Second)), outputs[name].String()
+			r.status, r.elapsed, r.output = e.Action, time.Duration(e.Elapsed*float64(time.Second)), joined(outputs[name])
+			delete(outputs, name)
 			if r.status == "fail" {
 				failed(*r)
 			}
@@ -112,12 +114,23 @@ func read(u unit, from io.Reader, failed func(result)) outcome {
 	}
 	for i := range o.results {
 		if r := &o.results[i]; r.status == "" { // the process ended in it
-			r.output = outputs[r.name].String()
+			r.output = joined(outputs[r.name])
 			failed(*r)
 		}
 	}
 	o.said = said.String()
 	return o
+}
+
+// line is what a test or subtest printed.
+type line struct{ test, text string }
+
+func joined(lines []line) string {
+	var text strings.Builder
+	for _, l := range lines {
+		text.WriteString(l.text)
+	}
+	return text.String()
 }
 
 // definite is the output of failures that are a defect however rarely they show: they are never run again.

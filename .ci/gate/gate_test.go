@@ -93,3 +93,15 @@ func TestTiers(t *testing.T) {
 	require.Equal(t, nodes, tierOf("parley/bench/nodes", "a_test.go"))
 	require.Equal(t, inProcess, tierOf("parley/persistence/keys", "a_test.go"))
 }
+
+// TestShown: what is printed of a failed test are its own words and those of the subtests that failed.
+func TestShown(t *testing.T) {
+	_, said := run(t, `func TestA(t *testing.T) {
+	_ = mark
+	t.Run("good", func(t *testing.T) { t.Log("all is well") })
+	t.Run("bad", func(t *testing.T) { t.Error("this is wrong") })
+}
+`)
+	require.Contains(t, said, "this is wrong")
+	require.NotContains(t, said, "all is well")
+}

@@ -26,6 +26,7 @@ func main() {
 func realMain(ctx context.Context) int {
 	g := gate{out: os.Stdout}
 	only := flag.String("run", "", "run only the top-level tests that match")
+	flag.StringVar(&g.tier, "tier", "", "run only this tier: 1 to 5")
 	flag.StringVar(&g.dir, "dir", filepath.Join("bin", "gate"), "folder for test binaries and logs; it is emptied first")
 	flag.IntVar(&g.again, "again", 2, "how often a failed test is run again by itself")
 	flag.IntVar(&g.flaky, "flaky", 3, "how many tests may pass only when they are run again")
@@ -60,6 +61,9 @@ func (g *gate) run(ctx context.Context, patterns []string) (bool, error) {
 	}
 	fmt.Fprintf(g.out, "built in %s\n", since(began))
 	for _, t := range tiers() {
+		if g.tier != "" && t.name != "tier "+g.tier {
+			continue
+		}
 		if err := g.runTier(ctx, t, units); err != nil {
 			return false, err
 		}
@@ -80,7 +84,7 @@ func (g *gate) runTier(ctx context.Context, t tier, units []unit) error {
 		return nil
 	}
 	fmt.Fprintf(g.out, "\n== %s: %s\n", t.name, t.what)
-	began := time.Now()
+	began, before := time.Now(), processorTime()
 	places := t.atOnce
 	if places == 0 {
 		places = runtime.NumCPU()
@@ -107,8 +111,10 @@ func (g *gate) runTier(ctx context.Context, t tier, units []unit) error {
 		all = append(all, o)
 	}
 	g.outcomes = append(g.outcomes, all...)
-	fmt.Fprintf(g.out, "== %s: %s\n", t.name, since(began))
-	g.printSlowest(all)
+	fmt.Fprintf(g.out, "== %s: %s%s\n", t.name, since(began), processorTime().since(before))
+	if err := g.report(t, all); err != nil {
+		return err
+	}
 	return ctx.Err()
 }
 

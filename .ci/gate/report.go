@@ -1,14 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// printFailure prints the last lines of a failed test.
+// printFailure prints the first and last lines of a failed test.
 func (g *gate) printFailure(r result) {
 	g.printing.Lock()
 	defer g.printing.Unlock()
@@ -40,19 +44,52 @@ func ends(text string, most int) string {
 	return text
 }
 
-// printSlowest prints the tests of a tier that took longest.
-func (g *gate) printSlowest(all []outcome) {
+// report prints the tests of a tier that took longest, and writes how long each took into a file.
+func (g *gate) report(t tier, all []outcome) error {
 	const most = 10
 	var results []result
 	for _, o := range all {
 		results = append(results, o.results...)
 	}
-	slices.SortStableFunc(results, func(a, b result) int { return int(b.elapsed - a.elapsed) })
-	for _, r := range results[:min(most, len(results))] {
-		if r.elapsed >= time.Second {
-			fmt.Fprintf(g.out, "   %6.1fs %s.%s\n", r.elapsed.Seconds(), strings.TrimPrefix(r.unit.pkg, "parley/"), r.name)
+	slices.SortStableFunc(results, func(a, b result) int { return cmp.Compare(b.elapsed, a.elapsed) })
+	var text strings.Builder
+	for i, r := range results {
+		line := fmt.Sprintf("   %6.1fs %s.%s\n", r.elapsed.Seconds(), strings.TrimPrefix(r.unit.pkg, "parley/"), r.name)
+		text.WriteString(line)
+		if i < most && r.elapsed >= time.Second {
+			fmt.Fprint(g.out, line)
 		}
 	}
+	return os.WriteFile(filepath.Join(g.dir, t.name+".txt"), []byte(text.String()), 0o600)
+}
+
+// processors is the time that the machine's processors have spent since it started, in ticks. Where that cannot be told, it is zero.
+type processors struct{ busy, all uint64 }
+
+func processorTime() processors {
+	text, err := os.ReadFile("/proc/stat") // proc_stat(5): cpu user nice system idle iowait irq softirq steal
+	if err != nil {
+		return processors{}
+	}
+	var p processors
+	line, _, _ := strings.Cut(string(text), "\n")
+	for i, field := range strings.Fields(line) {
+		if ticks, err := strconv.ParseUint(field, 10, 64); err == nil && i <= 8 { // what guests take is in "user" already
+			p.all += ticks
+			if i != 4 && i != 5 {
+				p.busy += ticks
+			}
+		}
+	}
+	return p
+}
+
+// since says how busy the processors were, to tell a tier that waits from one that computes.
+func (p processors) since(before processors) string {
+	if p.all <= before.all {
+		return ""
+	}
+	return fmt.Sprintf(", processors %d %% busy", 100*(p.busy-before.busy)/(p.all-before.all))
 }
 
 // conclude runs again what failed, with nothing beside it, and says how all of it ended. The last line is for whoever counts.

@@ -306,8 +306,8 @@ func TestTwoNodesThatDoNotReachEachOther(t *testing.T) {
 		}
 		return nil
 	}
-	f.eventually("everything is served everywhere", 5*time.Second, func() bool { return served() == nil })
-	f.eventually("the directory is led by who reaches all", 10*time.Second, func() bool {
+	f.eventually("everything is served everywhere", 30*time.Second, func() bool { return served() == nil })
+	f.eventually("the directory is led by who reaches all", 30*time.Second, func() bool {
 		placer := map[string]bool{}
 		for _, n := range f.nodes {
 			owner, _ := n.owners.Owner(shard.Directory)
@@ -336,8 +336,8 @@ func TestTwoNodesThatDoNotReachEachOther(t *testing.T) {
 	start := time.Now()
 	_, _, err := f.nodes["n2"].directory.records.Find(t.Context(), "test", "what nobody can tell")
 	require.Error(t, err)
-	require.InDelta(t, f.configs["n2"].Cluster.OwnerWait.Seconds(), time.Since(start).Seconds(), 0.5)
-	f.eventually("who reaches nobody is not ready", 10*time.Second, func() bool {
+	require.GreaterOrEqual(t, time.Since(start), f.configs["n2"].Cluster.OwnerWait)
+	f.eventually("who reaches nobody is not ready", 30*time.Second, func() bool {
 		return slices.IndexFunc([]string{"n1", "n2", "n3"}, func(name string) bool { return f.nodes[name].unready() == nil }) < 0
 	})
 	f.network.Heal()
