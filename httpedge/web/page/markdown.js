@@ -57,14 +57,19 @@ class Builder {
       this.skipped++;
       return;
     }
-    if (this.path.length === 1) node.dir = 'auto'; // each block in its own direction, what is in it in that of the block
     this.at.append(node);
     this.path.push(inner);
   }
 
   close() {
-    if (this.skipped > 0) this.skipped--;
-    else this.path.pop();
+    if (this.skipped > 0) {
+      this.skipped--;
+      return;
+    }
+    this.path.pop();
+    // Each block in its own direction, what is in it in that of the block. Said at its end: an engine looks for the first letter again
+    // with each node that is added to such an element, and a block without letters has none.
+    if (this.path.length === 1) this.root.lastChild.dir = 'auto';
   }
 
   add(tokens) {
