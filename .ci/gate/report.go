@@ -76,7 +76,7 @@ func processorTime() processors {
 	for i, field := range strings.Fields(line) {
 		if ticks, err := strconv.ParseUint(field, 10, 64); err == nil && i <= 8 { // what guests take is in "user" already
 			p.all += ticks
-			if i != 4 && i != 5 {
+			if i != 2 && i != 4 && i != 5 { // what is nice takes what is left over
 				p.busy += ticks
 			}
 		}

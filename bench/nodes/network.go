@@ -9,10 +9,11 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 // network is a bridge with a namespace for each node. All names contain this process's id, so that leftovers of a
-// killed harness can be recognised.
+// killed harness can be recognised, and letters that tell its networks apart.
 type network struct {
 	prefix     string // of bridge, links and namespaces
 	subnet     [3]byte
@@ -35,7 +36,7 @@ func Permitted(ctx context.Context) error {
 	if _, err := exec.LookPath("ip"); err != nil {
 		return fmt.Errorf("partitions between nodes need the program ip (package iproute2): %w", err)
 	}
-	name := prefixAll + strconv.Itoa(os.Getpid()) + "try"
+	name := newPrefix()
 	if err := ip(ctx, "netns", "add", name); err != nil {
 		return fmt.Errorf("partitions between nodes need the right to make network namespaces (root): %w", err)
 	}
@@ -47,7 +48,7 @@ func newNetwork(ctx context.Context) (*network, error) {
 		return nil, err
 	}
 	removeLeftovers(ctx)
-	n := &network{prefix: prefixAll + strconv.Itoa(os.Getpid()) + string(rune('a'+rand.IntN(26)))}
+	n := &network{prefix: newPrefix()}
 	const attempts = 10
 	for attempt := 1; ; attempt++ {
 		n.subnet = [3]byte{10, byte(200 + rand.IntN(50)), byte(rand.IntN(256))}
@@ -60,6 +61,16 @@ func newNetwork(ctx context.Context) (*network, error) {
 			return nil, fmt.Errorf("make a bridge: %w", err)
 		}
 	}
+}
+
+// made counts the networks of this process.
+var made atomic.Uint32
+
+// newPrefix names a network of this process: no other one that it still has is named so.
+func newPrefix() string {
+	const letters = 26
+	n := made.Add(1)
+	return prefixAll + strconv.Itoa(os.Getpid()) + string([]rune{'a' + rune(n/letters%letters), 'a' + rune(n%letters)})
 }
 
 func (n *network) bridge(ctx context.Context) error {

@@ -14,6 +14,7 @@ import (
 // TestChaos is the short form of `parley bench chaos`: real nodes are killed, frozen and cut off under load, and
 // everything that was acknowledged is looked for at the end. The long form is `make chaos`.
 func TestChaos(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs several real processes")
 	}

@@ -53,6 +53,7 @@ func turn(ctx context.Context, t *testing.T, n *nodes.Node, id, text string) (ok
 // TestFullDisk fills the disk of one node of three: conversations of the others go on, its own are answered truly, and
 // all is well again when there is room.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, false, "--storage-memtable=4MiB", "--storage-min-free=24MiB")
 	full := c.Nodes()[1]
 	small := mountSmall(t, full, 192<<20)
@@ -113,6 +114,7 @@ func TestFullDisk(t *testing.T) {
 // TestNoRoom has a node keep more room free than its disk has: what would write is storage_full on every surface, with the status
 // that README.md tells, and reads go on.
 func TestNoRoom(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs a process")
 	}
@@ -174,6 +176,7 @@ func (d smallDisk) empty(t *testing.T) {
 // TestSlowDisk gives one node of three a disk on which every sync takes a tenth of a second longer: what the others own
 // is as fast as a majority of good disks is, and what it owns is slow but right.
 func TestSlowDisk(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs several real processes")
 	}
@@ -206,6 +209,7 @@ func TestSlowDisk(t *testing.T) {
 // TestShardsLeaveASlowDisk: where every sync of one node of three takes 600 ms longer it leads nothing soon, and turns are those of the
 // two others.
 func TestShardsLeaveASlowDisk(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs several real processes")
 	}

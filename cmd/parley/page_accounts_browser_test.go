@@ -118,6 +118,7 @@ func (b *browser) script(body string) string {
 // TestAccountsInABrowser: scripts cannot read the session's cookie, and what pages of other origins have the browser send in the name
 // of whom is signed in, by scripts and forms, is refused and changes nothing; a name that is rebound to the server gets no session.
 func TestAccountsInABrowser(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}

@@ -35,6 +35,7 @@ func pageMarkdown(t *testing.T) string {
 
 // TestPageMarkdown: answers are read as Markdown, nothing of them runs or is loaded, and links lead only where it is safe.
 func TestPageMarkdown(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}
@@ -114,6 +115,7 @@ const worstMarkdown = `import('/markdown.js').then(({ Growing, markdown }) => {
 
 // TestPageMarkdownAtItsWorst: no text can stop the page, and a growing one is drawn as the whole one is.
 func TestPageMarkdownAtItsWorst(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}
@@ -157,6 +159,7 @@ func TestPageVendored(t *testing.T) {
 // TestPageAccessible: the accessibility checker finds nothing, in both themes, on a desktop and on a phone, wherever a
 // person gets to.
 func TestPageAccessible(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}

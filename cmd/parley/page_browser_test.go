@@ -228,6 +228,7 @@ agents:
 // TestPage is the playground in a real browser: a streamed answer, the event log, a stop, and a server that is killed
 // in mid-answer and started again.
 func TestPage(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}
@@ -310,6 +311,7 @@ func checkPicture(t *testing.T, picture []byte) {
 
 // TestDocsPage: the API documentation opens in a browser without the network.
 func TestDocsPage(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}

@@ -20,6 +20,7 @@ const createSlow = `void fetch('/api/agents/conversations', {
 // TestPageOfACluster: the playground shows who owns the conversation, what happens when the owner is killed, and where
 // to go when its own node is gone.
 func TestPageOfACluster(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}

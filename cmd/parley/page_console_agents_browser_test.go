@@ -15,6 +15,7 @@ const opened = `document.querySelector('.pane-thing [data-ready="true"]') !== nu
 
 // TestConsoleAgents: somebody makes an agent, talks to it, changes it, publishes twice, goes back, calls its tools and shows its card.
 func TestConsoleAgents(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}
@@ -158,6 +159,7 @@ func (b *browser) words() {
 
 // TestConsoleModels: a provider whose key is never shown again, a model, a call of it that fails and one that does not.
 func TestConsoleModels(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}

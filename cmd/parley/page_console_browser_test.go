@@ -80,6 +80,7 @@ func (b *browser) checkConsole(name string) {
 
 // TestConsoleStory: somebody registers, opens a session, talks, approves, raises a budget and reads the waterfall.
 func TestConsoleStory(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}
@@ -151,6 +152,7 @@ func TestConsoleStory(t *testing.T) {
 
 // TestConsoleSurvives: the node is killed in mid-answer; the page goes on by itself, and nothing typed is lost.
 func TestConsoleSurvives(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}
@@ -180,6 +182,7 @@ func TestConsoleSurvives(t *testing.T) {
 
 // TestConsoleComponents: the gallery in both themes, keys, focus that returns, and how much the first page weighs.
 func TestConsoleComponents(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}

@@ -11,6 +11,7 @@ import (
 
 // TestConsoleTokens: a token is made with a scope, works, is shown once, and is revoked.
 func TestConsoleTokens(t *testing.T) {
+	t.Parallel()
 	b, p := consoleOf(t)
 	b.goTo(p, "/dashboard/tokens")
 	b.see(`document.querySelector('.tokens .empty #new-token') !== null`)
@@ -38,6 +39,7 @@ func TestConsoleTokens(t *testing.T) {
 
 // TestConsolePeople: somebody is invited, gets a role, levels, a group and a project, and leaves; their token goes with them.
 func TestConsolePeople(t *testing.T) {
+	t.Parallel()
 	b, p := consoleOf(t)
 	b.goTo(p, "/dashboard/members")
 	b.see(`document.querySelectorAll('tr[data-row]').length === 1`)
@@ -111,6 +113,7 @@ func TestConsolePeople(t *testing.T) {
 
 // TestConsoleSettings: theme and language, the profile, a second factor, the licence, and the end of all sessions.
 func TestConsoleSettings(t *testing.T) {
+	t.Parallel()
 	b, p := consoleOf(t)
 	b.goTo(p, "/dashboard/settings")
 	b.see(`document.querySelector('#licence') !== null && document.querySelector('.settings input[name="name"]') !== null`)

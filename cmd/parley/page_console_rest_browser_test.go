@@ -43,6 +43,7 @@ func (b *browser) sees(selector, text string) {
 // TestConsoleWebhooks is the end of the story: an endpoint fails, what it missed is sent again in the browser, it gets it, and the usage
 // page shows what the turns cost.
 func TestConsoleWebhooks(t *testing.T) {
+	t.Parallel()
 	b, p := consoleOf(t)
 	b.goTo(p, "/dashboard/webhooks")
 	b.see(`document.querySelector('.empty #new-webhook') !== null`)
@@ -125,6 +126,7 @@ func TestConsoleWebhooks(t *testing.T) {
 
 // TestConsoleUsage: numbers, charts and tables by model, user, token, agent and service, of a span that is in the address.
 func TestConsoleUsage(t *testing.T) {
+	t.Parallel()
 	b, p := consoleOf(t)
 	b.goTo(p, "/dashboard/usage")
 	b.see(`document.querySelector('.usage[aria-busy="false"] .empty') !== null`)
@@ -153,6 +155,7 @@ func TestConsoleUsage(t *testing.T) {
 
 // TestConsoleRuns: what runs and waits is listed with why, changes by itself, and is cancelled.
 func TestConsoleRuns(t *testing.T) {
+	t.Parallel()
 	b, p := consoleOf(t)
 	b.goTo(p, "/dashboard/runs")
 	b.see(`document.querySelector('.empty') !== null`)

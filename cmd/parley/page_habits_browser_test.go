@@ -18,6 +18,7 @@ const (
 // TestPageByKeyboard: Esc stops and closes, Ctrl K searches, focus goes on after a decision; what an answer cost is told;
 // and a node that is alone is asked for the cluster once.
 func TestPageByKeyboard(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}
@@ -80,6 +81,7 @@ func (b *browser) asked(path string) (times int) {
 // TestPageAsksWhoYouAre: where there is authentication the page asks for the token, keeps it for the tab only, and asks
 // again when it is refused; what was written stays.
 func TestPageAsksWhoYouAre(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}

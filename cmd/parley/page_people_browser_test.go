@@ -25,6 +25,7 @@ const (
 // TestPageOfPeople is the built-in agent `demo` on the page, as a person tries it: an approval that is denied, changed
 // and remembered, a question, a tool of the browser, a file, regenerating, editing, rating, an export.
 func TestPageOfPeople(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}
@@ -128,6 +129,7 @@ func TestPageOfPeople(t *testing.T) {
 
 // TestPageOfMoney: a budget that cuts an answer, is raised, and lets it go on; and one that was used up to the end.
 func TestPageOfMoney(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}
@@ -184,6 +186,7 @@ agents:
 
 // TestPageOfManyActions: several actions of one pause, one of them answered in another window; what nobody answers lapses.
 func TestPageOfManyActions(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}

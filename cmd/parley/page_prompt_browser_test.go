@@ -26,6 +26,7 @@ const (
 // TestPageKeepsAPrompt: on a phone, what was written outlives a reload, a closed tab, and a server that is killed and
 // comes back, before the first message of a conversation and after; and it arrives once.
 func TestPageKeepsAPrompt(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}
@@ -84,6 +85,7 @@ func TestPageKeepsAPrompt(t *testing.T) {
 // TestPagePromptWhoseAnswerIsLost: the server took what the page sent, and the page did not hear of it. It looks, and
 // sends nothing twice.
 func TestPagePromptWhoseAnswerIsLost(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}
@@ -133,6 +135,7 @@ func TestPagePromptWhoseAnswerIsLost(t *testing.T) {
 
 // TestPageStoresNothingEmpty: New stores nothing, and neither does a first message that is refused.
 func TestPageStoresNothingEmpty(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}

@@ -43,6 +43,7 @@ func wheel(by float64) chromedp.Action[chromedp.Void] {
 // TestPageIsReadInPeace: the view is at the end of a long answer when it ends, stays where the reader turned while it grows and when it
 // ends, and goes to the end again when it is told to.
 func TestPageIsReadInPeace(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}
@@ -106,6 +107,7 @@ func (b *browser) number(expression string) float64 {
 // TestPageOfALongConversation: the newest messages are shown at once, earlier ones on demand, and those stay when something new is said.
 // Opening lays out the page with its frames, not with its rows; a log that was closed stays closed and has none; a huge message is folded.
 func TestPageOfALongConversation(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}
@@ -159,6 +161,7 @@ func TestPageOfALongConversation(t *testing.T) {
 // TestPageTellsWhatBecame: why a turn failed, was stopped, and what a person decided stays in the transcript and in the list, in words,
 // whoever looks later.
 func TestPageTellsWhatBecame(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts a browser")
 	}

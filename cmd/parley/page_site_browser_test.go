@@ -15,6 +15,7 @@ import (
 // TestPagesOfOtherSites: a page of the web, in the browser of somebody who runs a server without authentication, can neither use it
 // nor read from it: not across sites, and not under a name of its own that it lets resolve to this machine.
 func TestPagesOfOtherSites(t *testing.T) {
+	t.Parallel()
 	p := newProcess(t, "node: {name: alone}\n")
 	p.start()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -101,6 +101,7 @@ const ownerWait = 2 * time.Second
 // TestTheWayBetweenTwoNodesIsBroken: while a third reaches both, everything goes on through it. What was under way may fail,
 // and says so after cluster.owner_wait; 5 s later nothing fails any more.
 func TestTheWayBetweenTwoNodesIsBroken(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, true)
 	ctx := t.Context()
 	require.NoError(t, c.Start(ctx))
@@ -182,6 +183,7 @@ func TestTheWayBetweenTwoNodesIsBroken(t *testing.T) {
 
 // TestANodeWithoutAWay: it says so after cluster.owner_wait, whatever the request waits for.
 func TestANodeWithoutAWay(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, true)
 	ctx := t.Context()
 	require.NoError(t, c.Start(ctx))
@@ -205,6 +207,7 @@ func TestANodeWithoutAWay(t *testing.T) {
 
 // TestRecordsGoRoundABrokenWay: what is written on one side of the cut is known on the other.
 func TestRecordsGoRoundABrokenWay(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs several real processes")
 	}

@@ -26,6 +26,7 @@ import (
 // TestStories plays what happens to clusters, told in testdata/stories: one script each, real processes. What the words
 // of a script do stands beside them, in storyWords. Run one: go test ./cmd/parley -run TestStories/kill_an_owner -v
 func TestStories(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs several real processes")
 	}
@@ -38,12 +39,11 @@ func TestStories(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
 			text, err := os.ReadFile(script)
 			require.NoError(t, err)
-			if strings.Contains(string(text), "\ncluster 3 partitions") { // networks are made one at a time
+			t.Parallel() // each runs three nodes, and mostly waits
+			if strings.Contains(string(text), "\ncluster 3 partitions") {
 				if err := nodes.Permitted(t.Context()); err != nil {
 					t.Skip(err)
 				}
-			} else {
-				t.Parallel() // each runs three nodes, and mostly waits
 			}
 			testscript.Run(t, testscript.Params{Files: []string{script}, Cmds: storyCommands(), Setup: func(env *testscript.Env) error {
 				env.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+env.Getenv("PATH"))

@@ -49,6 +49,7 @@ var errNoHistory = errors.New("the history of the repository is not here")
 // TestRollingUpgrade is the short form of `parley bench upgrade`: three nodes of the release before are restarted one by one
 // into this one, back, and into this one again, while turns, streams, tasks and runs go on. None may fail or be lost.
 func TestRollingUpgrade(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs several real processes")
 	}
