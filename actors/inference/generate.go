@@ -145,7 +145,7 @@ func (s *generated) delta() chat.Delta {
 	return whole
 }
 
-func textOf(text string) chat.Text {
+func textOf(text string) rawjson.Text {
 	if text == "" {
 		return nil
 	}

@@ -77,7 +77,6 @@ func (c *Caller) relayStream(ctx context.Context, call *Call, t *target, out *ch
 	due := time.Now().Add(c.config.RequestTimeout)
 	err = c.attempts(ctx, t, provider.Streamed, func(ctx context.Context) error {
 		exchange := c.exchange(t)
-		exchange.Lenient = true
 		exchange.Limits = provider.Limits{
 			First: time.Until(due), Idle: c.config.RequestTimeout,
 			MaxStreamBytes: c.config.MaxStreamBytes, MaxLineBytes: c.config.MaxChunkBytes,

@@ -23,7 +23,6 @@ func (anthropicMessages) home() string { return "https://api.anthropic.com" }
 
 func (anthropicMessages) ask(ctx context.Context, question *question, out *recorder) error {
 	service := anthropic.NewMessageService(anthropicOptions(question)...)
-	question.http.Events = false // a document is read, too
 	var response *http.Response
 	if err := service.NewStreaming(ctx, messageParams(question), option.WithResponseBodyInto(&response)).Err(); err != nil {
 		return err

@@ -88,6 +88,7 @@ func TestMessagesManners(t *testing.T) {
 
 		// The form.
 		{name: "without_event_lines", events: []string{withoutEventLines(begin + plain + text(0, "Hello") + ended)}, text: "Hello", stop: StopEnd},
+		{name: "cut_behind_the_end", events: []string{begin, text(0, "Hello"), strings.Split(ended, "event: message_stop")[0], `data: {"type":"mess`}, text: "Hello", stop: StopEnd},
 		{name: "data_with_nothing", events: []string{"data:\n\n", begin, "data:\n\n", text(0, "Hello"), ended}, text: "Hello", stop: StopEnd},
 		{name: "a_document", typ: "application/json", events: []string{document(`[{"type":"text","text":"Hello"},`+tool("c1", "f", `{"x":7}`)+`]`, `"tool_use"`)}, text: "Hello", calls: called, stop: StopTools},
 		{name: "a_document_over_lines", events: []string{"{\n  " + document(`[{"type":"text","text":"Hello"}]`, `"end_turn"`)[1:]}, text: "Hello", stop: StopEnd},

@@ -85,7 +85,7 @@ func (n *network) Generate(ctx context.Context, request *Request, stream Stream)
 		asked.secrets, asked.thoughtless = this.secrets, !asks || n.thoughtless.has(ready.of)
 		for range maxPauses {
 			out.again()
-			out.exchange = &provider.Exchange{Client: client, Secrets: this.secrets, Limits: n.bounds(this.limits), Events: true}
+			out.exchange = &provider.Exchange{Client: client, Secrets: this.secrets, Limits: n.bounds(this.limits)}
 			err := n.askOnce(ctx, asked, out)
 			if !asked.thoughtless && refusesThoughts(err) {
 				asked.thoughtless = true

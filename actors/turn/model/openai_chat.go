@@ -10,6 +10,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"parley/actors/dialect/chat"
+	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
 )
 
@@ -23,7 +24,6 @@ func (openAIChat) home() string { return openAIHome }
 
 // ask lets the official client make the request, and reads the answer itself, as the gateway does.
 func (openAIChat) ask(ctx context.Context, question *question, out *recorder) error {
-	question.http.Lenient = true
 	client := openai.Client{Options: openAIOptions(question)}
 	var response *http.Response
 	if err := client.Post(ctx, "chat/completions", chatParams(question), &response, option.WithJSONSet("stream", true)); err != nil {
@@ -74,7 +74,7 @@ func (m *chatMouth) delta(delta *chat.Delta) error {
 	}
 	m.state.take(delta)
 	m.refused = m.refused || delta.Refusal != nil
-	for _, text := range []chat.Text{delta.Text, delta.Refusal} {
+	for _, text := range []rawjson.Text{delta.Text, delta.Refusal} {
 		if err := m.out.Text(text.String()); err != nil {
 			return err
 		}

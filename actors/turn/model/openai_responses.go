@@ -26,7 +26,6 @@ func (openAIResponses) ask(ctx context.Context, question *question, out *recorde
 	if err := responseSettings(&question.settings, &params); err != nil {
 		return err
 	}
-	question.http.Events = false // a document is read, too
 	var response *http.Response
 	if err := service.NewStreaming(ctx, params, option.WithResponseBodyInto(&response)).Err(); err != nil {
 		return err

@@ -79,6 +79,8 @@ func ends() []Manner {
 	}
 	return []Manner{
 		{Name: "without the end mark", Body: events(text("Hello"), stop), Text: "Hello", Finish: "stop"},
+		{Name: "cut behind the end", Body: events(text("Hello"), stop) + `data: {"usage":`, Text: "Hello", Finish: "stop"},
+		{Name: "cut within an event", Body: events(text("Hello")) + `data: {"choices":[`, Text: "Hello", Failure: " "},
 		{Name: "without a finish_reason", Body: events(text("Hello"), done), Text: "Hello", Finish: "stop"},
 		{Name: "empty finish_reason", Body: events(`{"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":""}]}`, stop, done), Text: "Hello", Finish: "stop"},
 		{Name: "finish_reason twice", Body: events(text("Hello"), stop, stop, done), Text: "Hello", Finish: "stop"},
