@@ -11,6 +11,7 @@ import (
 	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
 	"parley/actors/turn/model"
+	"parley/proto/agentpb"
 )
 
 // generateChat asks a provider that does not speak the wire form.
@@ -36,6 +37,11 @@ func fromModel(err error) error {
 	if !ok {
 		return err
 	}
+	if cause, ok := errors.AsType[*provider.Failure](failed.Err); ok {
+		once := *cause
+		once.Final = true
+		return &once
+	}
 	once := &provider.Failure{Class: provider.ServerError, Status: http.StatusBadGateway, Message: failed.Message, Final: true, Reason: failed}
 	switch failed.Code {
 	case model.CodeProviderTimeout:
@@ -50,13 +56,6 @@ func fromModel(err error) error {
 		once.Class = provider.Credentials
 	case model.CodeCut:
 		once.Class = provider.Cut
-	}
-	if cause, ok := errors.AsType[*provider.Failure](failed.Err); ok {
-		switch cause.Class {
-		case provider.ContextLength, provider.ContentPolicy, provider.NotFound, provider.Quota:
-			once.Class = cause.Class
-		default: // its code says as much
-		}
 	}
 	return once
 }
@@ -89,7 +88,8 @@ func (c *Caller) generate(ctx context.Context, call *Call, t *target, kind strin
 	if refused != nil {
 		return nil, refused
 	}
-	t.sent.Store(true) // package model does not say
+	t.sent.Store(t.model.GetProvider() == agentpb.Provider_SCRIPTED) // the others say when
+	ctx = provider.Traced(ctx, &t.sent)
 	var answer *model.Answer
 	err := c.attempts(ctx, t, kind, func(ctx context.Context) error {
 		var err error

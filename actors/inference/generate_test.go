@@ -8,9 +8,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/inference"
 	"parley/proto/agentpb"
 )
 
@@ -142,8 +144,8 @@ func TestOtherProviderFails(t *testing.T) {
 		{says(401, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`), 401, "invalid_api_key"},
 		{says(429, `{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}`), 429, "rate_limit_exceeded"},
 		{says(400, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}`), 400, "context_length_exceeded"},
-		{says(529, `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`), 503, "provider_error"},
-		{says(500, `{"type":"error","error":{"type":"api_error","message":"oops"}}`), 502, "provider_error"},
+		{says(529, `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`), 529, "provider_error"},
+		{says(500, `{"type":"error","error":{"type":"api_error","message":"oops"}}`), 500, "provider_error"},
 		{func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 503, "provider_unavailable"},
 	} {
 		k := newKit(t, c.answer)
@@ -154,6 +156,47 @@ func TestOtherProviderFails(t *testing.T) {
 		require.True(t, k.usage().Failed)
 		_, err = newKit(t, c.answer).stream(claude)
 		require.Equal(t, c.code, asError(t, err).Code)
+	}
+}
+
+// TestErrorsOfEveryDialect: a client is told of a failure alike, whatever its provider speaks: in the provider's own words, with its code, its
+// param and how long to wait.
+func TestErrorsOfEveryDialect(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		status int
+		body   string
+		want   inference.Error
+		again  bool
+	}{
+		{"rate", 429, `{"error":{"message":"slow down","code":"tokens_per_minute","param":"tokens"}}`, inference.Error{Status: 429, Type: "rate_limit_error", Code: "tokens_per_minute", Param: "tokens", Message: "slow down"}, false},
+		{"a list", 400, `[{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]`, inference.Error{Status: 400, Type: "invalid_request_error", Code: "invalid_request", Message: "bad"}, false},
+		{"details", 422, `{"detail":[{"loc":["body","top_k"],"msg":"too high","type":"x"}]}`, inference.Error{Status: 422, Type: "unprocessable_entity_error", Code: "unprocessable_entity", Param: "top_k", Message: "top_k: too high"}, false},
+		{"a quota", 429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`, inference.Error{Status: 429, Type: "rate_limit_error", Code: "insufficient_quota", Message: "You exceeded your current quota"}, false},
+		{"a balance", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}`, inference.Error{Status: 429, Type: "rate_limit_error", Code: "insufficient_quota", Message: "Your credit balance is too low"}, false},
+		{"a page", 502, `<html><body><h1>502 Bad Gateway</h1></body></html>`, inference.Error{Status: 502, Type: "server_error", Code: "provider_error", Message: "502 Bad Gateway"}, true},
+		{"plain text", 500, `upstream connect error`, inference.Error{Status: 500, Type: "server_error", Code: "provider_error", Message: "upstream connect error"}, true},
+		{"a document for a stream", 200, `{"error":{"message":"streaming is off","code":"no_stream"}}`, inference.Error{Status: 500, Type: "server_error", Code: "no_stream", Message: "streaming is off"}, false},
+	} {
+		for _, name := range []string{"chat", "claude", "home"} {
+			t.Run(c.name+"/"+name, func(t *testing.T) {
+				k := newKit(t, func(w http.ResponseWriter, r *http.Request) {
+					if c.name == "rate" {
+						w.Header().Set("Retry-After", "77")
+						c.want.RetryAfter = 77 * time.Second
+					}
+					says(c.status, c.body)(w, r)
+				})
+				_, err := k.stream(`{"stream":true,"model":"` + name + `","messages":[{"role":"user","content":"so?"}]}`)
+				failed := *asError(t, err)
+				failed.Err = nil
+				require.Equal(t, c.want, failed)
+				if !c.again {
+					require.Len(t, k.provider.requests(), 1)
+					require.Zero(t, k.usage().InputTokens+k.usage().OutputTokens, "a refusal costs nothing")
+				}
+			})
+		}
 	}
 }
 

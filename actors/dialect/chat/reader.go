@@ -175,8 +175,8 @@ func (r *Reader) event(event []byte) ([]Delta, error) {
 func (r *Reader) noObject(event []byte) error {
 	items, _ := rawjson.Array(event, maxChoices) // none otherwise
 	if len(items) > 0 {
-		if fields, err := rawjson.Object(items[0]); err == nil && fields.Get("error") != nil {
-			return provider.Complaint(0, items[0], r.secrets)
+		if fields, err := rawjson.Object(items[0]); err == nil && provider.Complains(fields, false) {
+			return provider.Complaint(0, event, r.secrets)
 		}
 	}
 	return misshapen("an event is " + kindOf(event))

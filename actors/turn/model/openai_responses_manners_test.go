@@ -211,7 +211,7 @@ func TestResponsesManners(t *testing.T) {
 		{name: "a_document_that_is_not_whole", typ: "application/json", events: []string{responsesDocument("in_progress", responsesMessage("m1", "Hel"))}, text: "Hel", code: CodeProviderError, says: "in_progress"},
 		{name: "a_document_with_an_error", typ: "application/json", events: []string{"{\n \"error\": {\n  \"message\": \"it broke\"\n }\n}"}, code: CodeProviderError, says: "it broke"},
 		{name: "half_a_document", typ: "application/json", events: []string{`{"object":"response","output":[`}, code: CodeCut, asked: 3},
-		{name: "a_page", typ: "text/html", events: []string{"<html>hello</html>"}, code: CodeProviderError, says: "no stream of events"},
+		{name: "a_page", typ: "text/html", events: []string{"<html>hello</html>"}, code: CodeProviderError, says: "hello"},
 		{name: "a_field_of_another_type", events: []string{said, responsesEvent("response.output_text.delta", responsesAt("m1", 0, `,"delta":7`))}, text: "Hel", code: CodeProviderError, says: "`delta`"},
 		{name: "an_index_in_a_text", events: []string{head, delta(args, `,"output_index":"0"`, `{"x":7}`), bare}, calls: called, stop: StopTools},
 

@@ -55,16 +55,16 @@ func (q *question) end(events *provider.Events, document func(told object) error
 
 // complaint is the failure that an event or a document without a type of its own stands for, nil = none.
 func (q *question) complaint(told object) *provider.Failure {
-	kind := told.string("type")
-	switch {
-	case kind == "error", kind == "" && (told.has("error") || told.string("object") == "error"):
-		return provider.Complaint(0, told.raw, q.secrets)
-	case kind == "" && told.has("error_message"):
-		return q.unknownEnd(told.string("error_message"))
-	case kind == "" && told.string("object") == "" && told.has("message") && !told.has("role"):
-		return provider.Complaint(0, told.raw, q.secrets)
+	fields := told.fields
+	if items, err := rawjson.Array(told.raw, maxValues); err == nil && len(items) > 0 { // a list of them
+		fields, _ = rawjson.Object(items[0]) // nothing, if it is none
 	}
-	return nil
+	kind := fields.Text("type")
+	own := kind != "" || fields.Text("object") != "" || fields.Get("role") != nil
+	if kind != "" && kind != "error" || !provider.Complains(fields, own) {
+		return nil
+	}
+	return provider.Complaint(0, told.raw, q.secrets)
 }
 
 // unknownEnd is an end of an answer of which the protocol does not say that it is complete, in the provider's words.
