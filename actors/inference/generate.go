@@ -75,7 +75,7 @@ func (t *thoughts) Thought(piece string) { t.said.WriteString(piece) }
 // generated is an answer of package model.
 type generated struct{ answer *model.Answer }
 
-// generate makes the call. With an error there is an answer only if the provider wrote something.
+// generate makes the call. With an error there is an answer only if the provider wrote something, or told of its usage.
 func (c *Caller) generate(ctx context.Context, call *Call, t *target, kind string, stream model.Stream) (*generated, error) {
 	adapter, ok := c.parts.Providers[t.model.GetProvider()]
 	if !ok {
@@ -99,7 +99,7 @@ func (c *Caller) generate(ctx context.Context, call *Call, t *target, kind strin
 		}
 		return nil
 	})
-	if answer == nil || (err != nil && answer.Text == "" && !answer.Usage.Known) {
+	if answer == nil || (err != nil && answer.Text == "" && answer.Usage == (model.Usage{})) {
 		return nil, err
 	}
 	return &generated{answer: answer}, err
@@ -162,7 +162,7 @@ func (c *Caller) generateStream(ctx context.Context, call *Call, t *target, out 
 	defer cancel(context.Canceled)
 	chunkStream := &chunkStream{out: out, cancel: cancel}
 	generated, err := c.generate(ctx, call, t, provider.Streamed, chunkStream)
-	if generated != nil && generated.answer.Usage.Known {
+	if generated != nil {
 		out.used = usageOf(generated.answer)
 	}
 	if chunkStream.failed != nil {

@@ -200,6 +200,32 @@ func TestErrorsOfEveryDialect(t *testing.T) {
 	}
 }
 
+// TestUsageOfWhatFails: what a provider told of its usage is booked, though its answer failed before it said anything.
+func TestUsageOfWhatFails(t *testing.T) {
+	const start = `{"type":"message_start","message":{"content":[],"usage":{"input_tokens":5000,"cache_read_input_tokens":9,"output_tokens":1}}}`
+	for _, c := range []struct{ model, end string }{
+		{"claude", `{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`},
+		{"claude", `{"type":"message_delta","delta":{"stop_reason":"banana"},"usage":{}}`},
+		{"home", `{"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt","message":"no"},"usage":{"input_tokens":5009,"input_tokens_details":{"cached_tokens":9},"output_tokens":1}}}`},
+	} {
+		for _, whole := range []bool{false, true} {
+			k := newKit(t, streams(start, c.end), func(config *inference.Config) { config.MaxAttempts = 1 })
+			k.catalog[c.model].model.MaxRetries = -1
+			body := `{"model":"` + c.model + `","messages":[{"role":"user","content":"so?"}]}`
+			var err error
+			if whole {
+				_, err = k.caller.Chat(t.Context(), k.call(body))
+			} else {
+				_, err = k.stream(body)
+			}
+			require.Error(t, err)
+			usage := k.usage()
+			require.Equal(t, []int64{5009, 1, 9}, []int64{usage.InputTokens, usage.OutputTokens, usage.CachedInputTokens}, "%s %v", c.model, whole)
+			require.True(t, usage.Failed)
+		}
+	}
+}
+
 // TestOtherProviderRefused: what package model cannot say is refused before anybody is asked.
 func TestOtherProviderRefused(t *testing.T) {
 	for body, param := range map[string]string{
