@@ -31,6 +31,9 @@ func (anthropicMessages) ask(ctx context.Context, question *question, out *recor
 	return question.read(response, reader.event, reader.document)
 }
 
+// refused: the service knows all that is sent.
+func (anthropicMessages) refused(*question, error) string { return "" }
+
 // anthropicOptions are all the options there are: the service is built without the client, which would read the environment,
 // and without tracing, whose switches are in the environment too.
 func anthropicOptions(question *question) []option.RequestOption {
@@ -75,10 +78,10 @@ func messageParams(question *question) anthropic.MessageNewParams {
 	if instructions := instructionsWith(question.agent.GetInstructions(), question.settings.Format); strings.TrimSpace(instructions) != "" {
 		params.System = []anthropic.TextBlockParam{{Text: instructions}}
 	}
-	if model.GetHasTemperature() {
+	if model.GetHasTemperature() && question.takes("temperature") {
 		params.Temperature = param.NewOpt(model.GetTemperature())
 	}
-	if model.GetHasTopP() {
+	if model.GetHasTopP() && question.takes("top_p") {
 		params.TopP = param.NewOpt(model.GetTopP())
 	}
 	for _, tool := range question.tools {

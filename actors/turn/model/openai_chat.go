@@ -103,6 +103,20 @@ func chatStop(reason chat.Finish, refused bool) Stop {
 	}
 }
 
+// capName is under which name the output cap goes out.
+func (q *question) capName() string {
+	return provider.CapName(q.agent.GetModel().GetBaseUrl() == "", q.takes)
+}
+
+// refused: some servers do not know how to be asked for usage, and each knows one or both of two names of the output cap.
+func (openAIChat) refused(question *question, err error) string {
+	sent := []string{provider.StreamOptions}
+	if question.maxOutput > 0 {
+		sent = append(sent, question.capName())
+	}
+	return provider.Refused(err, question.takes, sent...)
+}
+
 // openAIOptions are all the options there are: the service is built without the client, which would read the environment.
 func openAIOptions(question *question) []option.RequestOption {
 	options := []option.RequestOption{
@@ -126,20 +140,21 @@ func openAIOptions(question *question) []option.RequestOption {
 
 func chatParams(question *question) openai.ChatCompletionNewParams {
 	model := question.agent.GetModel()
-	params := openai.ChatCompletionNewParams{
-		Model:         model.GetName(),
-		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
+	params := openai.ChatCompletionNewParams{Model: model.GetName()}
+	if question.takes(provider.StreamOptions) {
+		params.StreamOptions.IncludeUsage = param.NewOpt(true)
 	}
-	if question.maxOutput > 0 && model.GetBaseUrl() == "" {
+	switch name := question.capName(); {
+	case question.maxOutput <= 0:
+	case name == provider.MaxCompletionTokens:
 		params.MaxCompletionTokens = param.NewOpt(question.maxOutput)
-	}
-	if question.maxOutput > 0 && model.GetBaseUrl() != "" {
+	case name == provider.MaxTokens:
 		params.MaxTokens = param.NewOpt(question.maxOutput)
 	}
-	if model.GetHasTemperature() {
+	if model.GetHasTemperature() && question.takes("temperature") {
 		params.Temperature = param.NewOpt(model.GetTemperature())
 	}
-	if model.GetHasTopP() {
+	if model.GetHasTopP() && question.takes("top_p") {
 		params.TopP = param.NewOpt(model.GetTopP())
 	}
 	if question.agent.GetInstructions() != "" {
