@@ -55,6 +55,7 @@ type toolSpec struct {
 	name, description string
 	schema            map[string]any
 	strict            *bool
+	cache             json.RawMessage
 }
 
 // NeedsHistory is true: these services keep no conversation.
@@ -220,7 +221,7 @@ func toolSpecs(tools []Tool) ([]toolSpec, error) {
 				schema[key] = value
 			}
 		}
-		specs = append(specs, toolSpec{name: tool.Name, description: tool.Description, schema: schema, strict: tool.Strict})
+		specs = append(specs, toolSpec{name: tool.Name, description: tool.Description, schema: schema, strict: tool.Strict, cache: tool.Cache})
 	}
 	return specs, nil
 }
