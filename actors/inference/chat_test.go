@@ -179,7 +179,8 @@ func TestRefusedParameters(t *testing.T) {
 		"both names":     {"max_tokens max_completion_tokens", "", []string{`"max_tokens":9`, `"max_completion_tokens":9`, `"max_tokens":9`, `"max_completion_tokens":9`}, []string{`"max_tokens":9`, `"max_completion_tokens":9`}},
 		"as the record says": {
 			"max_tokens stream_options", `{"unsupportedParams":["max_tokens","stream_options"]}`,
-			[]string{`"max_completion_tokens":9`, `"max_completion_tokens":9`}, []string{`"max_completion_tokens":9,"stream":true}`},
+			[]string{`"max_completion_tokens":9`, `"max_completion_tokens":9`},
+			[]string{`"max_completion_tokens":9,"stream":true}`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -237,10 +237,14 @@ func TestMessagesOfCallers(t *testing.T) {
 		return `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"` + kind + `","data":"` + data + `"}}]}]}`
 	}
 	for _, c := range []struct{ name, asked, sent string }{
-		{"a prefix", `{"messages":[{"role":"user","content":"1"},{"role":"assistant","content":"a b \n"}]}`,
-			`{"messages":[{"role":"user","content":[{"type":"text","text":"1"}]},{"role":"assistant","content":[{"type":"text","text":"a b"}]}]}`},
-		{"blanks elsewhere", `{"messages":[{"role":"user","content":"1 "},{"role":"assistant","content":"a "},{"role":"user","content":"2 "}]}`,
-			`{"messages":[{"role":"user","content":[{"type":"text","text":"1 "}]},{"role":"assistant","content":[{"type":"text","text":"a "}]},{"role":"user","content":[{"type":"text","text":"2 "}]}]}`},
+		{
+			"a prefix", `{"messages":[{"role":"user","content":"1"},{"role":"assistant","content":"a b \n"}]}`,
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"1"}]},{"role":"assistant","content":[{"type":"text","text":"a b"}]}]}`,
+		},
+		{
+			"blanks elsewhere", `{"messages":[{"role":"user","content":"1 "},{"role":"assistant","content":"a "},{"role":"user","content":"2 "}]}`,
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"1 "}]},{"role":"assistant","content":[{"type":"text","text":"a "}]},{"role":"user","content":[{"type":"text","text":"2 "}]}]}`,
+		},
 		{"image/jpg", picture("data:image/jpg;base64," + jpeg + "=="), shown("image/jpeg", jpeg+"==")},
 		{"upper case", picture("DATA:IMAGE/PNG;BASE64," + png + "="), shown("image/png", png+"=")},
 		{"parameters", picture("data:image/gif;charset=utf-8; name=x;base64," + gif + "=="), shown("image/gif", gif+"==")},
@@ -249,18 +253,26 @@ func TestMessagesOfCallers(t *testing.T) {
 		{"no type", picture("data:;base64," + png + "="), shown("image/png", png+"=")},
 		{"bytes that nobody knows", picture("data:image/png;base64,iVBORw=="), shown("image/png", "iVBORw==")},
 		{"no picture", picture("data:application/pdf;base64,iVBORw=="), ""},
-		{"cache_control of parts", ask(`[{"type":"text","text":"long","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"so?"}]`),
-			`{"messages":[{"role":"user","content":[{"type":"text","text":"long","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"\nso?"}]}]}`},
-		{"cache_control of a picture", ask(`[{"type":"image_url","image_url":{"url":"https://x/y.png"},"cache_control":{"type":"ephemeral"}},{"type":"text","text":"so?","cache_control":null}]`),
-			`{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://x/y.png"},"cache_control":{"type":"ephemeral"}},{"type":"text","text":"so?"}]}]}`},
-		{"cache_control of a message", `{"messages":[{"role":"system","content":"A"},{"role":"system","content":[{"type":"text","text":"B","cache_control":{"type":"ephemeral"}}]},{"role":"system","content":"C"},{"role":"user","content":"so?","cache_control":{"type":"ephemeral"}}]}`,
-			`{"system":[{"type":"text","text":"A\n\nB","cache_control":{"type":"ephemeral"}},{"type":"text","text":"\n\nC"}],"messages":[{"role":"user","content":[{"type":"text","text":"so?","cache_control":{"type":"ephemeral"}}]}]}`},
-		{"cache_control of a tool, and of its result", `{"tools":[{"type":"function","function":{"name":"f","cache_control":{"type":"ephemeral"}}},{"type":"function","cache_control":{"type":"ephemeral"},"function":{"name":"g"}}],
+		{
+			"cache_control of parts", ask(`[{"type":"text","text":"long","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"so?"}]`),
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"long","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"\nso?"}]}]}`,
+		},
+		{
+			"cache_control of a picture", ask(`[{"type":"image_url","image_url":{"url":"https://x/y.png"},"cache_control":{"type":"ephemeral"}},{"type":"text","text":"so?","cache_control":null}]`),
+			`{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://x/y.png"},"cache_control":{"type":"ephemeral"}},{"type":"text","text":"so?"}]}]}`,
+		},
+		{
+			"cache_control of a message", `{"messages":[{"role":"system","content":"A"},{"role":"system","content":[{"type":"text","text":"B","cache_control":{"type":"ephemeral"}}]},{"role":"system","content":"C"},{"role":"user","content":"so?","cache_control":{"type":"ephemeral"}}]}`,
+			`{"system":[{"type":"text","text":"A\n\nB","cache_control":{"type":"ephemeral"}},{"type":"text","text":"\n\nC"}],"messages":[{"role":"user","content":[{"type":"text","text":"so?","cache_control":{"type":"ephemeral"}}]}]}`,
+		},
+		{
+			"cache_control of a tool, and of its result", `{"tools":[{"type":"function","function":{"name":"f","cache_control":{"type":"ephemeral"}}},{"type":"function","cache_control":{"type":"ephemeral"},"function":{"name":"g"}}],
 			"messages":[{"role":"user","content":"1"},{"role":"assistant","content":null,"cache_control":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},
 				{"role":"tool","tool_call_id":"c1","content":[{"type":"text","text":"r","cache_control":{"type":"ephemeral"}}]}]}`,
 			`{"tools":[{"name":"f","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral"}},{"name":"g","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral"}}],
 			"messages":[{"role":"user","content":[{"type":"text","text":"1"}]},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":{}}]},
-				{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"r"}],"cache_control":{"type":"ephemeral"}}]}]}`},
+				{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"r"}],"cache_control":{"type":"ephemeral"}}]}]}`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := newKit(t, recorded(t, "claude.sse"))

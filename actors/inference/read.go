@@ -74,7 +74,7 @@ func readMessages(raw []byte, request *model.Request) *Error {
 	if json.Unmarshal(raw, &said) != nil {
 		return invalid("messages", "`messages` must be an array of messages")
 	}
-	var instructions string
+	var instructions strings.Builder
 	open := map[string]bool{} // tool calls that have no result yet
 	for i := range said {
 		message, system, refused := readMessage(&said[i])
@@ -93,15 +93,14 @@ func readMessages(raw []byte, request *model.Request) *Error {
 		}
 		switch {
 		case system:
-			const between = "\n\n"
-			if instructions != "" {
-				instructions += between
+			if instructions.Len() > 0 {
+				instructions.WriteString("\n\n")
 			}
 			for _, point := range message.Cache {
-				point.At += len(instructions)
+				point.At += instructions.Len()
 				request.Settings.Cache = append(request.Settings.Cache, point)
 			}
-			instructions += message.Content
+			instructions.WriteString(message.Content)
 			continue
 		case message.Role == model.User:
 			request.Step = 0
@@ -110,7 +109,7 @@ func readMessages(raw []byte, request *model.Request) *Error {
 		}
 		request.Messages = append(request.Messages, message)
 	}
-	request.Agent.Instructions = instructions
+	request.Agent.Instructions = instructions.String()
 	return nil
 }
 
@@ -144,13 +143,15 @@ func randomHex() string {
 }
 
 func readMessage(said *chatMessage) (message model.Message, system bool, refused *Error) {
-	text, images, cache, refused := readContent(said.Content)
+	message, refused = readContent(said.Content)
+	images := message.Images
+	message.Images = nil
 	switch {
 	case rawjson.IsNull(said.CacheControl):
-	case text == "" && len(images) > 0:
+	case message.Content == "" && len(images) > 0:
 		images[len(images)-1].Cache = said.CacheControl
 	default:
-		cache = append(cache, model.CachePoint{At: len(text), Control: said.CacheControl})
+		message.Cache = append(message.Cache, model.CachePoint{At: len(message.Content), Control: said.CacheControl})
 	}
 	switch {
 	case refused != nil:
@@ -162,7 +163,6 @@ func readMessage(said *chatMessage) (message model.Message, system bool, refused
 	case !rawjson.IsNull(said.Audio), !rawjson.IsNull(said.FunctionCall), said.Role == "function":
 		return message, false, invalid("messages", "audio and function_call in messages, and the role function, are not supported by this model")
 	}
-	message = model.Message{Content: text, Cache: cache}
 	switch said.Role {
 	case "system", "developer":
 		return message, true, nil
@@ -190,9 +190,9 @@ func readMessage(said *chatMessage) (message model.Message, system bool, refused
 }
 
 // readContent takes a text, or parts of text and pictures.
-func readContent(raw json.RawMessage) (text string, images []model.Image, cache []model.CachePoint, refused *Error) {
-	if rawjson.IsNull(raw) || json.Unmarshal(raw, &text) == nil {
-		return text, nil, nil, nil
+func readContent(raw json.RawMessage) (message model.Message, refused *Error) {
+	if rawjson.IsNull(raw) || json.Unmarshal(raw, &message.Content) == nil {
+		return message, nil
 	}
 	var parts []struct {
 		Type     string `json:"type"`
@@ -205,8 +205,9 @@ func readContent(raw json.RawMessage) (text string, images []model.Image, cache 
 		CacheControl json.RawMessage `json:"cache_control"`
 	}
 	if json.Unmarshal(raw, &parts) != nil {
-		return "", nil, nil, invalid("messages", "a message's content must be a string or an array of parts")
+		return message, invalid("messages", "a message's content must be a string or an array of parts")
 	}
+	var text strings.Builder
 	spoken := false
 	for _, part := range parts {
 		if rawjson.IsNull(part.CacheControl) {
@@ -215,25 +216,28 @@ func readContent(raw json.RawMessage) (text string, images []model.Image, cache 
 		switch part.Type {
 		case "text", "refusal":
 			if spoken {
-				text += "\n"
+				text.WriteByte('\n')
 			}
 			spoken = true
-			if text += part.Text + part.Refusal; part.CacheControl != nil {
-				cache = append(cache, model.CachePoint{At: len(text), Control: part.CacheControl})
+			text.WriteString(part.Text)
+			text.WriteString(part.Refusal)
+			if part.CacheControl != nil {
+				message.Cache = append(message.Cache, model.CachePoint{At: text.Len(), Control: part.CacheControl})
 			}
 		case "image_url":
 			image, ok := readImage(part.ImageURL.URL)
 			if !ok {
-				return "", nil, nil, invalid("messages",
+				return message, invalid("messages",
 					"a picture must be an http or https URL, or a data URL of type image/png, image/jpeg, image/gif or image/webp, for this model")
 			}
 			image.Detail, image.Cache = part.ImageURL.Detail, part.CacheControl
-			images = append(images, image)
+			message.Images = append(message.Images, image)
 		default:
-			return "", nil, nil, invalid("messages", "content parts of type "+shorten(part.Type)+" are not supported by this model")
+			return message, invalid("messages", "content parts of type "+shorten(part.Type)+" are not supported by this model")
 		}
 	}
-	return text, images, cache, nil
+	message.Content = text.String()
+	return message, nil
 }
 
 // readImage takes a picture, or where the provider finds it: nobody here fetches it. What its bytes are counts, and else what is said of them.

@@ -46,7 +46,7 @@ func isTold(raw []byte) bool {
 // with one, a page, or plain text. The status is 0 for an error in an answer.
 func Complaint(status int, document []byte, secrets Redactor) *Failure {
 	f := &Failure{Status: status, InStream: status == 0}
-	message := ""
+	var message string
 	if raw := jsonOf(document); raw == nil {
 		message = wordsOfPage(document)
 	} else {

@@ -87,8 +87,8 @@ func CapName(newer bool, takes func(name string) bool) string {
 // the cap stays.
 func Refused(err error, takes func(name string) bool, sent ...string) string {
 	for _, name := range sent {
-		only := name != StreamOptions && !(takes(MaxTokens) && takes(MaxCompletionTokens))
-		if takes(name) && !only && Refuses(err, name) {
+		spare := name == StreamOptions || takes(MaxTokens) && takes(MaxCompletionTokens)
+		if takes(name) && spare && Refuses(err, name) {
 			return name
 		}
 	}

@@ -92,7 +92,8 @@ func TestChatRefusedParameters(t *testing.T) {
 		"stream_options": {nil, "stream_options", []string{`"stream_options"`, `"max_tokens":9`, `"max_tokens":9`}},
 		"both":           {nil, "max_tokens stream_options", []string{`"max_tokens":9`, `"stream_options"`, `"max_completion_tokens":9`, `"max_completion_tokens":9`}},
 		"as the record says": {
-			[]string{"max_tokens", "stream_options", "temperature"}, "max_tokens stream_options temperature",
+			[]string{"max_tokens", "stream_options", "temperature"},
+			"max_tokens stream_options temperature",
 			[]string{`"max_completion_tokens":9`, `"max_completion_tokens":9`},
 		},
 	} {
