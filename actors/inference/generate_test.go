@@ -287,6 +287,19 @@ func TestMessagesOfCallers(t *testing.T) {
 	}
 }
 
+// TestUnansweredOtherProvider: what was asked is booked only if the provider had it.
+func TestUnansweredOtherProvider(t *testing.T) {
+	k := newKit(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	_, err := k.stream(claude)
+	require.Equal(t, "provider_unavailable", asError(t, err).Code)
+	require.Positive(t, k.usage().InputTokens)
+	k.booked = nil
+	k.provider.Close()
+	_, err = k.stream(claude)
+	require.Equal(t, "provider_unavailable", asError(t, err).Code)
+	require.Zero(t, k.usage().InputTokens)
+}
+
 // TestOtherProviderRefused: what package model cannot say is refused before anybody is asked.
 func TestOtherProviderRefused(t *testing.T) {
 	for body, param := range map[string]string{
