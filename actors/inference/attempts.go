@@ -19,7 +19,7 @@ func (c *Caller) attempts(ctx context.Context, t *target, kind string, try func(
 	err := t.made.Run(ctx, func(ctx context.Context, _ int) error {
 		err := try(ctx)
 		if failed, ok := errors.AsType[*provider.Failure](err); ok {
-			failed.Final = answers[failed.Class].final
+			failed.Final = failed.Final || answers[failed.Class].final
 			if !failed.Unanswered() {
 				t.sent.Store(false) // a refusal settles what was sent
 			}

@@ -84,12 +84,8 @@ func (c *Caller) relayChat(ctx context.Context, call *Call, t *target) (*complet
 	if err != nil {
 		return nil, badAddress(err)
 	}
-	body, refused := chatBody(t, call, false)
-	if refused != nil {
-		return nil, refused
-	}
 	said := &completion{}
-	err = c.attempts(ctx, t, provider.Whole, func(ctx context.Context) error {
+	err = c.relay(ctx, call, t, false, func(ctx context.Context, body []byte) error {
 		answer, failed := c.fetch(ctx, t, address, body)
 		if failed != nil {
 			return failed

@@ -166,6 +166,57 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestRefusedParameters: what a server does not know is left out, or goes out under its other name, and that is learned once.
+func TestRefusedParameters(t *testing.T) {
+	const asked = `"messages":[{"role":"user","content":"hi"}],"max_tokens":9`
+	for name, c := range map[string]struct {
+		refuses, settings string
+		whole             []string // what goes out of two calls
+		streamed          []string
+	}{
+		"the old name":   {"max_tokens", "", []string{`"max_tokens":9`, `"max_completion_tokens":9`, `"max_completion_tokens":9`}, []string{`"max_completion_tokens":9`}},
+		"stream_options": {"stream_options", "", []string{`"max_tokens":9`, `"max_tokens":9`}, []string{`"stream_options"`, `"max_tokens":9,"stream":true}`}},
+		"both names":     {"max_tokens max_completion_tokens", "", []string{`"max_tokens":9`, `"max_completion_tokens":9`, `"max_tokens":9`, `"max_completion_tokens":9`}, []string{`"max_tokens":9`, `"max_completion_tokens":9`}},
+		"as the record says": {
+			"max_tokens stream_options", `{"unsupportedParams":["max_tokens","stream_options"]}`,
+			[]string{`"max_completion_tokens":9`, `"max_completion_tokens":9`},
+			[]string{`"max_completion_tokens":9,"stream":true}`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var k *kit
+			k = newKit(t, func(w http.ResponseWriter, r *http.Request) {
+				requests := k.provider.requests()
+				raw := requests[len(requests)-1].raw
+				for _, refused := range strings.Fields(c.refuses) {
+					if strings.Contains(raw, `"`+refused+`"`) {
+						says(400, `{"error":{"message":"Unsupported parameter: '`+refused+`' is not supported with this model. Use 'something' instead.","param":"`+refused+`","code":"unsupported_parameter"}}`)(w, r)
+						return
+					}
+				}
+				if strings.Contains(raw, `"stream":true`) {
+					streams(`{"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}`, "[DONE]")(w, r)
+					return
+				}
+				says(200, `{"choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}`)(w, r)
+			})
+			k.catalog["chat"].record.Settings = []byte(c.settings)
+			fails := strings.Contains(c.refuses, " max")
+			for range 2 {
+				_, err := k.caller.Chat(t.Context(), k.call(`{"model":"chat",`+asked+`}`))
+				require.Equal(t, fails, err != nil)
+			}
+			got, err := k.stream(`{"model":"chat","stream":true,` + asked + `}`)
+			require.Equal(t, !fails, err == nil && strings.Contains(got, "Hi"))
+			want := append(c.whole, c.streamed...)
+			require.Len(t, k.provider.requests(), len(want))
+			for i, one := range k.provider.requests() {
+				require.Contains(t, one.raw, want[i])
+			}
+		})
+	}
+}
+
 func TestErrorTextIsClean(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	k := newKit(t, says(400, `{"error":{"message":"sk-abcdefghijkl Bearer abc data:image/png;base64,AAAA header-secret-value `+long+`"}}`))

@@ -129,6 +129,7 @@ type Caller struct {
 	client   *http.Client
 	executor *provider.Executor
 	running  atomic.Int64
+	refused  provider.Learned // parameters that models were seen to refuse
 }
 
 // New returns a Caller. The configuration must be valid.
@@ -185,6 +186,8 @@ type target struct {
 	service   string
 	projectID string
 	made      *provider.Call
+	refused   *provider.Learned
+	without   []string    // parameters that the provider refuses in this call
 	sent      atomic.Bool // a connection to the provider took what is asked, and it was not refused
 }
 
@@ -197,7 +200,7 @@ func (c *Caller) find(call *Call, service string, categories ...string) (*target
 			Message: "Model `" + shorten(call.Model) + "` not found",
 		}
 	}
-	t := &target{model: callee, record: record, key: call.Model, service: service}
+	t := &target{refused: &c.refused, model: callee, record: record, key: call.Model, service: service}
 	category := record.GetCategory()
 	if !slices.Contains(categories, category) {
 		return nil, &Error{

@@ -11,6 +11,7 @@ import (
 	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
 	"parley/actors/turn/model"
+	"parley/proto/agentpb"
 )
 
 // generateChat asks a provider that does not speak the wire form.
@@ -36,6 +37,11 @@ func fromModel(err error) error {
 	if !ok {
 		return err
 	}
+	if cause, ok := errors.AsType[*provider.Failure](failed.Err); ok {
+		once := *cause
+		once.Final = true
+		return &once
+	}
 	once := &provider.Failure{Class: provider.ServerError, Status: http.StatusBadGateway, Message: failed.Message, Final: true, Reason: failed}
 	switch failed.Code {
 	case model.CodeProviderTimeout:
@@ -50,13 +56,6 @@ func fromModel(err error) error {
 		once.Class = provider.Credentials
 	case model.CodeCut:
 		once.Class = provider.Cut
-	}
-	if cause, ok := errors.AsType[*provider.Failure](failed.Err); ok {
-		switch cause.Class {
-		case provider.ContextLength, provider.ContentPolicy, provider.NotFound, provider.Quota:
-			once.Class = cause.Class
-		default: // its code says as much
-		}
 	}
 	return once
 }
@@ -76,7 +75,7 @@ func (t *thoughts) Thought(piece string) { t.said.WriteString(piece) }
 // generated is an answer of package model.
 type generated struct{ answer *model.Answer }
 
-// generate makes the call. With an error there is an answer only if the provider wrote something.
+// generate makes the call. With an error there is an answer only if the provider wrote something, or told of its usage.
 func (c *Caller) generate(ctx context.Context, call *Call, t *target, kind string, stream model.Stream) (*generated, error) {
 	adapter, ok := c.parts.Providers[t.model.GetProvider()]
 	if !ok {
@@ -89,7 +88,8 @@ func (c *Caller) generate(ctx context.Context, call *Call, t *target, kind strin
 	if refused != nil {
 		return nil, refused
 	}
-	t.sent.Store(true) // package model does not say
+	t.sent.Store(t.model.GetProvider() == agentpb.Provider_SCRIPTED) // the others say when
+	ctx = provider.Traced(ctx, &t.sent)
 	var answer *model.Answer
 	err := c.attempts(ctx, t, kind, func(ctx context.Context) error {
 		var err error
@@ -99,7 +99,7 @@ func (c *Caller) generate(ctx context.Context, call *Call, t *target, kind strin
 		}
 		return nil
 	})
-	if answer == nil || (err != nil && answer.Text == "" && !answer.Usage.Known) {
+	if answer == nil || (err != nil && answer.Text == "" && answer.Usage == (model.Usage{})) {
 		return nil, err
 	}
 	return &generated{answer: answer}, err
@@ -145,7 +145,7 @@ func (s *generated) delta() chat.Delta {
 	return whole
 }
 
-func textOf(text string) chat.Text {
+func textOf(text string) rawjson.Text {
 	if text == "" {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (c *Caller) generateStream(ctx context.Context, call *Call, t *target, out 
 	defer cancel(context.Canceled)
 	chunkStream := &chunkStream{out: out, cancel: cancel}
 	generated, err := c.generate(ctx, call, t, provider.Streamed, chunkStream)
-	if generated != nil && generated.answer.Usage.Known {
+	if generated != nil {
 		out.used = usageOf(generated.answer)
 	}
 	if chunkStream.failed != nil {

@@ -8,9 +8,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/inference"
 	"parley/proto/agentpb"
 )
 
@@ -142,8 +144,8 @@ func TestOtherProviderFails(t *testing.T) {
 		{says(401, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`), 401, "invalid_api_key"},
 		{says(429, `{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}`), 429, "rate_limit_exceeded"},
 		{says(400, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}`), 400, "context_length_exceeded"},
-		{says(529, `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`), 503, "provider_error"},
-		{says(500, `{"type":"error","error":{"type":"api_error","message":"oops"}}`), 502, "provider_error"},
+		{says(529, `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`), 529, "provider_error"},
+		{says(500, `{"type":"error","error":{"type":"api_error","message":"oops"}}`), 500, "provider_error"},
 		{func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 503, "provider_unavailable"},
 	} {
 		k := newKit(t, c.answer)
@@ -155,6 +157,147 @@ func TestOtherProviderFails(t *testing.T) {
 		_, err = newKit(t, c.answer).stream(claude)
 		require.Equal(t, c.code, asError(t, err).Code)
 	}
+}
+
+// TestErrorsOfEveryDialect: a client is told of a failure alike, whatever its provider speaks: in the provider's own words, with its code, its
+// param and how long to wait.
+func TestErrorsOfEveryDialect(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		status int
+		body   string
+		want   inference.Error
+		again  bool
+	}{
+		{"rate", 429, `{"error":{"message":"slow down","code":"tokens_per_minute","param":"tokens"}}`, inference.Error{Status: 429, Type: "rate_limit_error", Code: "tokens_per_minute", Param: "tokens", Message: "slow down"}, false},
+		{"a list", 400, `[{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]`, inference.Error{Status: 400, Type: "invalid_request_error", Code: "invalid_request", Message: "bad"}, false},
+		{"details", 422, `{"detail":[{"loc":["body","top_k"],"msg":"too high","type":"x"}]}`, inference.Error{Status: 422, Type: "unprocessable_entity_error", Code: "unprocessable_entity", Param: "top_k", Message: "top_k: too high"}, false},
+		{"a quota", 429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`, inference.Error{Status: 429, Type: "rate_limit_error", Code: "insufficient_quota", Message: "You exceeded your current quota"}, false},
+		{"a balance", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}`, inference.Error{Status: 429, Type: "rate_limit_error", Code: "insufficient_quota", Message: "Your credit balance is too low"}, false},
+		{"a page", 502, `<html><body><h1>502 Bad Gateway</h1></body></html>`, inference.Error{Status: 502, Type: "server_error", Code: "provider_error", Message: "502 Bad Gateway"}, true},
+		{"plain text", 500, `upstream connect error`, inference.Error{Status: 500, Type: "server_error", Code: "provider_error", Message: "upstream connect error"}, true},
+		{"a document for a stream", 200, `{"error":{"message":"streaming is off","code":"no_stream"}}`, inference.Error{Status: 500, Type: "server_error", Code: "no_stream", Message: "streaming is off"}, false},
+	} {
+		for _, name := range []string{"chat", "claude", "home"} {
+			t.Run(c.name+"/"+name, func(t *testing.T) {
+				k := newKit(t, func(w http.ResponseWriter, r *http.Request) {
+					if c.name == "rate" {
+						w.Header().Set("Retry-After", "77")
+						c.want.RetryAfter = 77 * time.Second
+					}
+					says(c.status, c.body)(w, r)
+				})
+				_, err := k.stream(`{"stream":true,"model":"` + name + `","messages":[{"role":"user","content":"so?"}]}`)
+				failed := *asError(t, err)
+				failed.Err = nil
+				require.Equal(t, c.want, failed)
+				if !c.again {
+					require.Len(t, k.provider.requests(), 1)
+					require.Zero(t, k.usage().InputTokens+k.usage().OutputTokens, "a refusal costs nothing")
+				}
+			})
+		}
+	}
+}
+
+// TestUsageOfWhatFails: what a provider told of its usage is booked, though its answer failed before it said anything.
+func TestUsageOfWhatFails(t *testing.T) {
+	const start = `{"type":"message_start","message":{"content":[],"usage":{"input_tokens":5000,"cache_read_input_tokens":9,"output_tokens":1}}}`
+	for _, c := range []struct{ model, end string }{
+		{"claude", `{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`},
+		{"claude", `{"type":"message_delta","delta":{"stop_reason":"banana"},"usage":{}}`},
+		{"home", `{"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt","message":"no"},"usage":{"input_tokens":5009,"input_tokens_details":{"cached_tokens":9},"output_tokens":1}}}`},
+	} {
+		for _, whole := range []bool{false, true} {
+			k := newKit(t, streams(start, c.end), func(config *inference.Config) { config.MaxAttempts = 1 })
+			k.catalog[c.model].model.MaxRetries = -1
+			body := `{"model":"` + c.model + `","messages":[{"role":"user","content":"so?"}]}`
+			var err error
+			if whole {
+				_, err = k.caller.Chat(t.Context(), k.call(body))
+			} else {
+				_, err = k.stream(body)
+			}
+			require.Error(t, err)
+			usage := k.usage()
+			require.Equal(t, []int64{5009, 1, 9}, []int64{usage.InputTokens, usage.OutputTokens, usage.CachedInputTokens}, "%s %v", c.model, whole)
+			require.True(t, usage.Failed)
+		}
+	}
+}
+
+// TestMessagesOfCallers: what callers write of messages and tools, and what a Messages provider is sent.
+func TestMessagesOfCallers(t *testing.T) {
+	const png, jpeg, gif, webp = "iVBORw0KGgo", "/9j/4A", "R0lGODlhAQ", "UklGRiQAAABXRUJQVlA"
+	ask := func(content string) string { return `{"messages":[{"role":"user","content":` + content + `}]}` }
+	picture := func(address string) string {
+		return ask(`[{"type":"image_url","image_url":{"url":"` + address + `"}}]`)
+	}
+	shown := func(kind, data string) string {
+		return `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"` + kind + `","data":"` + data + `"}}]}]}`
+	}
+	for _, c := range []struct{ name, asked, sent string }{
+		{
+			"a prefix", `{"messages":[{"role":"user","content":"1"},{"role":"assistant","content":"a b \n"}]}`,
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"1"}]},{"role":"assistant","content":[{"type":"text","text":"a b"}]}]}`,
+		},
+		{
+			"blanks elsewhere", `{"messages":[{"role":"user","content":"1 "},{"role":"assistant","content":"a "},{"role":"user","content":"2 "}]}`,
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"1 "}]},{"role":"assistant","content":[{"type":"text","text":"a "}]},{"role":"user","content":[{"type":"text","text":"2 "}]}]}`,
+		},
+		{"image/jpg", picture("data:image/jpg;base64," + jpeg + "=="), shown("image/jpeg", jpeg+"==")},
+		{"upper case", picture("DATA:IMAGE/PNG;BASE64," + png + "="), shown("image/png", png+"=")},
+		{"parameters", picture("data:image/gif;charset=utf-8; name=x;base64," + gif + "=="), shown("image/gif", gif+"==")},
+		{"no padding", picture("data:image/webp;base64," + webp), shown("image/webp", webp+"=")},
+		{"the bytes decide", picture("data:image/png;base64," + jpeg + "=="), shown("image/jpeg", jpeg+"==")},
+		{"no type", picture("data:;base64," + png + "="), shown("image/png", png+"=")},
+		{"bytes that nobody knows", picture("data:image/png;base64,iVBORw=="), shown("image/png", "iVBORw==")},
+		{"no picture", picture("data:application/pdf;base64,iVBORw=="), ""},
+		{
+			"cache_control of parts", ask(`[{"type":"text","text":"long","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"so?"}]`),
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"long","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"\nso?"}]}]}`,
+		},
+		{
+			"cache_control of a picture", ask(`[{"type":"image_url","image_url":{"url":"https://x/y.png"},"cache_control":{"type":"ephemeral"}},{"type":"text","text":"so?","cache_control":null}]`),
+			`{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://x/y.png"},"cache_control":{"type":"ephemeral"}},{"type":"text","text":"so?"}]}]}`,
+		},
+		{
+			"cache_control of a message", `{"messages":[{"role":"system","content":"A"},{"role":"system","content":[{"type":"text","text":"B","cache_control":{"type":"ephemeral"}}]},{"role":"system","content":"C"},{"role":"user","content":"so?","cache_control":{"type":"ephemeral"}}]}`,
+			`{"system":[{"type":"text","text":"A\n\nB","cache_control":{"type":"ephemeral"}},{"type":"text","text":"\n\nC"}],"messages":[{"role":"user","content":[{"type":"text","text":"so?","cache_control":{"type":"ephemeral"}}]}]}`,
+		},
+		{
+			"cache_control of a tool, and of its result", `{"tools":[{"type":"function","function":{"name":"f","cache_control":{"type":"ephemeral"}}},{"type":"function","cache_control":{"type":"ephemeral"},"function":{"name":"g"}}],
+			"messages":[{"role":"user","content":"1"},{"role":"assistant","content":null,"cache_control":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},
+				{"role":"tool","tool_call_id":"c1","content":[{"type":"text","text":"r","cache_control":{"type":"ephemeral"}}]}]}`,
+			`{"tools":[{"name":"f","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral"}},{"name":"g","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral"}}],
+			"messages":[{"role":"user","content":[{"type":"text","text":"1"}]},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":{}}]},
+				{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"r"}],"cache_control":{"type":"ephemeral"}}]}]}`,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := newKit(t, recorded(t, "claude.sse"))
+			_, err := k.caller.Chat(t.Context(), k.call(`{"model":"claude",`+strings.TrimPrefix(c.asked, "{")))
+			if c.sent == "" {
+				require.Equal(t, "messages", asError(t, err).Param)
+				return
+			}
+			require.NoError(t, err)
+			require.JSONEq(t, `{"model":"up-claude","max_tokens":4096,"stream":true,`+strings.TrimPrefix(c.sent, "{"), k.provider.requests()[0].raw)
+		})
+	}
+}
+
+// TestUnansweredOtherProvider: what was asked is booked only if the provider had it.
+func TestUnansweredOtherProvider(t *testing.T) {
+	k := newKit(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	_, err := k.stream(claude)
+	require.Equal(t, "provider_unavailable", asError(t, err).Code)
+	require.Positive(t, k.usage().InputTokens)
+	k.booked = nil
+	k.provider.Close()
+	_, err = k.stream(claude)
+	require.Equal(t, "provider_unavailable", asError(t, err).Code)
+	require.Zero(t, k.usage().InputTokens)
 }
 
 // TestOtherProviderRefused: what package model cannot say is refused before anybody is asked.

@@ -12,7 +12,7 @@ func appendDelta(dst []byte, delta *chat.Delta) []byte {
 	begin := len(dst)
 	for _, text := range [...]struct {
 		name  string
-		value chat.Text
+		value rawjson.Text
 	}{{"reasoning_content", delta.Thought}, {"content", delta.Text}, {"refusal", delta.Refusal}} {
 		if text.value != nil {
 			dst = append(appendName(dst, begin, text.name), text.value...)
@@ -79,7 +79,7 @@ func appendCall(dst []byte, call *chat.Call, numbered bool) []byte {
 	return append(appendFields(dst, begin, call.Rest), '}')
 }
 
-func appendText(dst []byte, text chat.Text) []byte {
+func appendText(dst []byte, text rawjson.Text) []byte {
 	if text == nil {
 		return append(dst, '"', '"')
 	}

@@ -5,8 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -25,6 +25,7 @@ type chatMessage struct {
 	Audio        json.RawMessage `json:"audio"`
 	FunctionCall json.RawMessage `json:"function_call"`
 	ToolCallID   string          `json:"tool_call_id"`
+	CacheControl json.RawMessage `json:"cache_control"`
 	ToolCalls    []struct {
 		ID       string `json:"id"`
 		Type     string `json:"type"`
@@ -53,9 +54,12 @@ func readChat(call *Call, t *target) (*model.Request, *Error) {
 	if request.Tools, refused = readTools(asked.Get("tools")); refused != nil {
 		return nil, refused
 	}
-	if request.Settings, refused = translate(t, asked, request.Tools); refused != nil {
+	settings, refused := translate(t, asked, request.Tools)
+	if refused != nil {
 		return nil, refused
 	}
+	settings.Cache = request.Settings.Cache
+	request.Settings = settings
 	if t.model.GetProvider() == agentpb.Provider_SCRIPTED && asked.Text("tool_choice") == "none" {
 		request.Tools = nil
 	}
@@ -70,7 +74,7 @@ func readMessages(raw []byte, request *model.Request) *Error {
 	if json.Unmarshal(raw, &said) != nil {
 		return invalid("messages", "`messages` must be an array of messages")
 	}
-	var instructions []string
+	var instructions strings.Builder
 	open := map[string]bool{} // tool calls that have no result yet
 	for i := range said {
 		message, system, refused := readMessage(&said[i])
@@ -89,7 +93,14 @@ func readMessages(raw []byte, request *model.Request) *Error {
 		}
 		switch {
 		case system:
-			instructions = append(instructions, message.Content)
+			if instructions.Len() > 0 {
+				instructions.WriteString("\n\n")
+			}
+			for _, point := range message.Cache {
+				point.At += instructions.Len()
+				request.Settings.Cache = append(request.Settings.Cache, point)
+			}
+			instructions.WriteString(message.Content)
 			continue
 		case message.Role == model.User:
 			request.Step = 0
@@ -98,7 +109,7 @@ func readMessages(raw []byte, request *model.Request) *Error {
 		}
 		request.Messages = append(request.Messages, message)
 	}
-	request.Agent.Instructions = strings.Join(instructions, "\n\n")
+	request.Agent.Instructions = instructions.String()
 	return nil
 }
 
@@ -132,7 +143,16 @@ func randomHex() string {
 }
 
 func readMessage(said *chatMessage) (message model.Message, system bool, refused *Error) {
-	text, images, refused := readContent(said.Content)
+	message, refused = readContent(said.Content)
+	images := message.Images
+	message.Images = nil
+	switch {
+	case rawjson.IsNull(said.CacheControl):
+	case message.Content == "" && len(images) > 0:
+		images[len(images)-1].Cache = said.CacheControl
+	default:
+		message.Cache = append(message.Cache, model.CachePoint{At: len(message.Content), Control: said.CacheControl})
+	}
 	switch {
 	case refused != nil:
 		return message, false, refused
@@ -143,7 +163,6 @@ func readMessage(said *chatMessage) (message model.Message, system bool, refused
 	case !rawjson.IsNull(said.Audio), !rawjson.IsNull(said.FunctionCall), said.Role == "function":
 		return message, false, invalid("messages", "audio and function_call in messages, and the role function, are not supported by this model")
 	}
-	message = model.Message{Content: text}
 	switch said.Role {
 	case "system", "developer":
 		return message, true, nil
@@ -171,13 +190,9 @@ func readMessage(said *chatMessage) (message model.Message, system bool, refused
 }
 
 // readContent takes a text, or parts of text and pictures.
-func readContent(raw json.RawMessage) (string, []model.Image, *Error) {
-	if rawjson.IsNull(raw) {
-		return "", nil, nil
-	}
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text, nil, nil
+func readContent(raw json.RawMessage) (message model.Message, refused *Error) {
+	if rawjson.IsNull(raw) || json.Unmarshal(raw, &message.Content) == nil {
+		return message, nil
 	}
 	var parts []struct {
 		Type     string `json:"type"`
@@ -187,45 +202,64 @@ func readContent(raw json.RawMessage) (string, []model.Image, *Error) {
 			URL    string `json:"url"`
 			Detail string `json:"detail"`
 		} `json:"image_url"`
+		CacheControl json.RawMessage `json:"cache_control"`
 	}
 	if json.Unmarshal(raw, &parts) != nil {
-		return "", nil, invalid("messages", "a message's content must be a string or an array of parts")
+		return message, invalid("messages", "a message's content must be a string or an array of parts")
 	}
-	var images []model.Image
-	var texts []string
+	var text strings.Builder
+	spoken := false
 	for _, part := range parts {
+		if rawjson.IsNull(part.CacheControl) {
+			part.CacheControl = nil
+		}
 		switch part.Type {
-		case "text":
-			texts = append(texts, part.Text)
-		case "refusal":
-			texts = append(texts, part.Refusal)
+		case "text", "refusal":
+			if spoken {
+				text.WriteByte('\n')
+			}
+			spoken = true
+			text.WriteString(part.Text)
+			text.WriteString(part.Refusal)
+			if part.CacheControl != nil {
+				message.Cache = append(message.Cache, model.CachePoint{At: text.Len(), Control: part.CacheControl})
+			}
 		case "image_url":
 			image, ok := readImage(part.ImageURL.URL)
 			if !ok {
-				return "", nil, invalid("messages",
+				return message, invalid("messages",
 					"a picture must be an http or https URL, or a data URL of type image/png, image/jpeg, image/gif or image/webp, for this model")
 			}
-			image.Detail = part.ImageURL.Detail
-			images = append(images, image)
+			image.Detail, image.Cache = part.ImageURL.Detail, part.CacheControl
+			message.Images = append(message.Images, image)
 		default:
-			return "", nil, invalid("messages", "content parts of type "+shorten(part.Type)+" are not supported by this model")
+			return message, invalid("messages", "content parts of type "+shorten(part.Type)+" are not supported by this model")
 		}
 	}
-	return strings.Join(texts, "\n"), images, nil
+	message.Content = text.String()
+	return message, nil
 }
 
-// readImage takes a picture, or where the provider finds it: nobody here fetches it.
+// readImage takes a picture, or where the provider finds it: nobody here fetches it. What its bytes are counts, and else what is said of them.
 func readImage(address string) (model.Image, bool) {
 	if where, err := url.Parse(address); err == nil && (where.Scheme == "https" || where.Scheme == "http") && where.Host != "" {
 		return model.Image{URL: address}, true
 	}
-	rest, ok := strings.CutPrefix(address, "data:")
-	kind, encoded, found := strings.Cut(rest, ";base64,")
-	if !ok || !found || !slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, kind) {
+	head, encoded, found := strings.Cut(address, ",")
+	scheme, declared, _ := strings.Cut(strings.ToLower(head), ":")
+	declared, packed := strings.CutSuffix(strings.TrimSpace(declared), ";base64")
+	if !found || scheme != "data" || !packed {
 		return model.Image{}, false
 	}
-	data, err := base64.StdEncoding.DecodeString(encoded)
-	return model.Image{MIME: kind, Data: data}, err == nil
+	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(encoded, "= \r\n"))
+	declared, _, _ = strings.Cut(declared, ";")
+	for _, kind := range []string{http.DetectContentType(data), strings.Replace(strings.TrimSpace(declared), "/jpg", "/jpeg", 1)} {
+		switch kind {
+		case "image/png", "image/jpeg", "image/gif", "image/webp":
+			return model.Image{MIME: kind, Data: data}, err == nil
+		}
+	}
+	return model.Image{}, false
 }
 
 func readTools(raw []byte) ([]model.Tool, *Error) {
@@ -236,12 +270,15 @@ func readTools(raw []byte) ([]model.Tool, *Error) {
 		return nil, invalid("tools", "`tools` nest too deep or have too many parts for this model")
 	}
 	var tools []struct {
-		Type     string `json:"type"`
-		Function struct {
+		Type         string          `json:"type"`
+		CacheControl json.RawMessage `json:"cache_control"`
+		Function     struct {
 			Name        string          `json:"name"`
 			Description string          `json:"description"`
 			Parameters  json.RawMessage `json:"parameters"`
 			Strict      *bool           `json:"strict"`
+			// CacheControl is put here, too.
+			CacheControl json.RawMessage `json:"cache_control"`
 		} `json:"function"`
 	}
 	if json.Unmarshal(raw, &tools) != nil {
@@ -255,6 +292,11 @@ func readTools(raw []byte) ([]model.Tool, *Error) {
 		one := model.Tool{Name: tool.Function.Name, Description: tool.Function.Description, Strict: tool.Function.Strict}
 		if !rawjson.IsNull(tool.Function.Parameters) {
 			one.Schema = tool.Function.Parameters
+		}
+		for _, control := range []json.RawMessage{tool.Function.CacheControl, tool.CacheControl} {
+			if !rawjson.IsNull(control) {
+				one.Cache = control
+			}
 		}
 		known = append(known, one)
 	}

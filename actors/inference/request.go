@@ -1,11 +1,13 @@
 package inference
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
 
 	"parley/actors/machine/rawjson"
+	"parley/actors/provider"
 )
 
 //nolint:gochecknoglobals // a constant table
@@ -85,7 +87,7 @@ func (o *outgoing) finish(call *Call) []byte {
 	return append(o.body, '}')
 }
 
-// chatBody is a request for an OpenAI-compatible provider. Its usage is always asked for.
+// chatBody is a request for an OpenAI-compatible provider. Its usage is asked for, unless the provider does not know how.
 func chatBody(t *target, call *Call, streamed bool) ([]byte, *Error) {
 	o := newOutgoing(t, call)
 	for _, field := range call.Body {
@@ -104,26 +106,62 @@ func chatBody(t *target, call *Call, streamed bool) ([]byte, *Error) {
 	if refused != nil {
 		return nil, refused
 	}
-	if limit > 0 {
-		o.add(rawjson.Field{Name: capName(t, call), Value: strconv.AppendInt(nil, limit, 10)})
+	if name := t.capName(call); limit > 0 && name != "" {
+		o.set(name, strconv.AppendInt(nil, limit, 10))
 	}
 	if streamed {
 		o.set("stream", []byte("true"))
-		o.add(rawjson.Field{Name: "stream_options", Value: []byte(`{"include_usage":true}`)})
+	}
+	if streamed && t.takes(provider.StreamOptions) {
+		o.set(provider.StreamOptions, []byte(`{"include_usage":true}`))
 	}
 	return o.finish(call), nil
 }
 
 // capName is under which name the output cap goes out: as it came. The provider whose own the wire form is has replaced
-// max_tokens by max_completion_tokens; those who imitate it all know the old name, and where one does not know the new one,
-// the model's record says so.
-func capName(t *target, call *Call) string {
-	const current, former = "max_completion_tokens", "max_tokens"
-	newer := t.model.GetBaseUrl() == "" || !rawjson.IsNull(call.Body.Get(current))
-	if newer && !slices.Contains(t.settings.unsupported, current) {
-		return current
+// max_tokens by max_completion_tokens; those who imitate it know one of them, or both: the model's record says which, or their refusal.
+func (t *target) capName(call *Call) string {
+	return provider.CapName(t.model.GetBaseUrl() == "" || !rawjson.IsNull(call.Body.Get(provider.MaxCompletionTokens)), t.takes)
+}
+
+// takes says whether the provider takes a parameter, as far as the record says, or its refusals.
+func (t *target) takes(name string) bool {
+	return !slices.Contains(t.settings.unsupported, name) && !slices.Contains(t.without, name) && !t.refused.Has(t.refusing(name))
+}
+
+// refusing is what is remembered of a refused parameter.
+func (t *target) refusing(name string) string {
+	return t.model.GetBaseUrl() + "\n" + t.model.GetName() + "\n" + name
+}
+
+// relay makes the attempts of a chat completion. What its provider does not know is left out, or goes out under its other name; that is
+// remembered.
+func (c *Caller) relay(ctx context.Context, call *Call, t *target, streamed bool, try func(ctx context.Context, body []byte) error) error {
+	body, refused := chatBody(t, call, streamed)
+	if refused != nil {
+		return refused
 	}
-	return former
+	kind, sent := provider.Whole, []string{t.capName(call)}
+	if streamed {
+		kind, sent = provider.Streamed, append(sent, provider.StreamOptions)
+	}
+	err := c.attempts(ctx, t, kind, func(ctx context.Context) error {
+		for {
+			err := try(ctx, body)
+			name := provider.Refused(err, t.takes, sent...)
+			if name == "" {
+				return err
+			}
+			t.without = append(t.without, name)
+			body, _ = chatBody(t, call, streamed) // it was not refused before
+		}
+	})
+	if err == nil {
+		for _, name := range t.without {
+			c.refused.Note(t.refusing(name), true)
+		}
+	}
+	return err
 }
 
 // outputCap is what the request asks for (max_completion_tokens wins), at most the model's own cap; 0 = neither says.

@@ -69,15 +69,10 @@ func (c *Caller) relayStream(ctx context.Context, call *Call, t *target, out *ch
 	if err != nil {
 		return badAddress(err)
 	}
-	body, refused := chatBody(t, call, true)
-	if refused != nil {
-		return refused
-	}
 	// Until the first chunk arrives, the limit bounds all attempts together; after it, each wait for a chunk.
 	due := time.Now().Add(c.config.RequestTimeout)
-	err = c.attempts(ctx, t, provider.Streamed, func(ctx context.Context) error {
+	err = c.relay(ctx, call, t, true, func(ctx context.Context, body []byte) error {
 		exchange := c.exchange(t)
-		exchange.Lenient = true
 		exchange.Limits = provider.Limits{
 			First: time.Until(due), Idle: c.config.RequestTimeout,
 			MaxStreamBytes: c.config.MaxStreamBytes, MaxLineBytes: c.config.MaxChunkBytes,

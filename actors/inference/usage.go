@@ -43,8 +43,10 @@ func (u *consumed) guess(call *Call, answerBytes int) {
 	if u.Known {
 		return
 	}
-	u.Input = tokens(textBytes(call.Body.Get("messages")) + textBytes(call.Body.Get("input")))
-	u.Output = tokens(answerBytes)
+	if u.Input == 0 { // else it told of this much before it failed
+		u.Input = tokens(textBytes(call.Body.Get("messages")) + textBytes(call.Body.Get("input")))
+	}
+	u.Output = max(u.Output, tokens(answerBytes))
 	u.Total = u.Input + u.Output
 }
 

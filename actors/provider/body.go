@@ -30,7 +30,7 @@ type watchedBody struct {
 func newWatchedBody(x *Exchange, body io.ReadCloser) *watchedBody {
 	return &watchedBody{
 		Exchange: x, body: body,
-		gauge: rawjson.Gauge{MaxDepth: x.Limits.MaxDepth, MaxValues: x.Limits.MaxValues, Events: true, CR: x.Lenient},
+		gauge: rawjson.Gauge{MaxDepth: x.Limits.MaxDepth, MaxValues: x.Limits.MaxValues, Events: true, CR: true},
 	}
 }
 
@@ -101,10 +101,8 @@ func (b *watchedBody) count(piece []byte) (int, error) {
 		if end < 0 {
 			end = len(piece) - at
 		}
-		if b.Lenient {
-			if cr := bytes.IndexByte(piece[at:at+end], '\r'); cr >= 0 {
-				end = cr
-			}
+		if cr := bytes.IndexByte(piece[at:at+end], '\r'); cr >= 0 {
+			end = cr
 		}
 		end += at
 		whole := end < len(piece)
@@ -124,7 +122,7 @@ func (b *watchedBody) count(piece []byte) (int, error) {
 		if end > at {
 			before = piece[end-1]
 		}
-		if whole && b.isEmpty(before, piece[end]) {
+		if whole && b.line == 1 && (before != '\r' || piece[end] != '\n') { // a LF behind a CR ends what has ended
 			b.event = 0
 		}
 		if whole {
@@ -134,14 +132,6 @@ func (b *watchedBody) count(piece []byte) (int, error) {
 		at = end + 1
 	}
 	return len(piece), nil
-}
-
-// isEmpty says whether the line that ended with these bytes is empty.
-func (b *watchedBody) isEmpty(before, last byte) bool {
-	if b.Lenient { // a LF behind a CR ends what has ended
-		return b.line == 1 && (before != '\r' || last != '\n')
-	}
-	return b.line == 1 || b.line == 2 && before == '\r'
 }
 
 // Close reads a finished answer's body to its end, shortly, because a connection whose body was left unread is lost for the next

@@ -1,21 +1,17 @@
 package provider
 
 import (
-	"cmp"
-	"encoding/json"
 	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
-
-	"parley/actors/machine/rawjson"
 )
 
 var (
 	contextWording = regexp.MustCompile(`(?i)context[ _]?(length|window)|maximum context|prompt is too long|too many (input )?tokens|input is too long`)
 	policyWording  = regexp.MustCompile(`(?i)content[ _](policy|filter|management)|content_filtered|safety system|responsible ai`)
 	keyWording     = regexp.MustCompile(`(?i)(invalid|incorrect|missing|expired|no)[ _]?api[ _]?key|api[ _]key.{0,20}(invalid|incorrect|missing)|invalid[ _]authentication`)
-	quotaWording   = regexp.MustCompile(`(?i)insufficient[ _]quota|exceeded your current quota|billing`)
+	quotaWording   = regexp.MustCompile(`(?i)insufficient[ _-]*(quota|balance|credits?|funds)|exceeded your (current |monthly )?quota|quota[ _]exhausted|` +
+		`(credit|account) balance|out of credits|billing`)
 	modelWording   = regexp.MustCompile(`(?i)model[ _]not[ _]found|model .{0,80}(does not exist|not found)|no such model`)
 	requestWording = regexp.MustCompile(`(?i)invalid[ _](request|parameter|value|type)|validation|unsupported[ _](parameter|value)|missing required`)
 	namePattern    = regexp.MustCompile(`^[a-zA-Z0-9_.\-]{1,64}$`)
@@ -36,14 +32,14 @@ func (f *Failure) classify(message string) Class {
 		f.Status == http.StatusRequestEntityTooLarge
 	worded := refused || f.Status == http.StatusForbidden
 	switch {
+	case (worded || f.Status == http.StatusTooManyRequests || f.Status == http.StatusPaymentRequired) && quotaWording.MatchString(words):
+		return Quota
 	case worded && contextWording.MatchString(words):
 		return ContextLength
 	case worded && policyWording.MatchString(words):
 		return ContentPolicy
 	case f.Status == http.StatusUnauthorized || (refused && keyWording.MatchString(words)):
 		return Credentials
-	case f.Status == http.StatusTooManyRequests && quotaWording.MatchString(words):
-		return Quota
 	case f.Status == http.StatusNotFound || (refused && modelWording.MatchString(words)):
 		return NotFound
 	case f.Status == 0 && requestWording.MatchString(words):
@@ -58,32 +54,6 @@ func (f *Failure) classify(message string) Class {
 		http.StatusConflict: Conflict, http.StatusUnprocessableEntity: Unprocessable,
 		http.StatusServiceUnavailable: Overloaded, statusOverloaded: Overloaded,
 	}[f.Status] // else Other
-}
-
-// Complaint reads what a provider says about a failure, in the forms of all known providers: {"error":{message,type,code,param}},
-// {"error":"..."}, {"message"}, {"detail"}, {"error_message"}, {"msg"}, or the inner object alone. The status is 0 for an error in an answer.
-func Complaint(status int, document []byte, secrets Redactor) *Failure {
-	f := &Failure{Status: status, InStream: status == 0}
-	message := ""
-	if outer, err := rawjson.Object(document); err == nil && json.Valid(document) {
-		inner, err := rawjson.Object(outer.Get("error"))
-		if err != nil || inner.Get("message") == nil && inner.Get("type") == nil && inner.Get("code") == nil {
-			inner = outer
-		}
-		for _, name := range []string{"message", "error", "detail", "error_message", "error_msg", "msg"} {
-			message = cmp.Or(message, inner.Text(name), outer.Text(name))
-		}
-		f.Kind, f.Code, f.Param = inner.Text("type"), cmp.Or(inner.Text("code"), inner.Text("error_code")), inner.Text("param")
-		if number, err := strconv.Atoi(string(inner.Get("code"))); err == nil && status == 0 && number >= 400 && number < 600 {
-			f.Status = number
-		}
-		if f.Status == 0 {
-			f.Status = statusOf(f.Kind + " " + f.Code)
-		}
-	}
-	f.Class = f.classify(message)
-	f.Message = secrets.Clean(message, maxWords)
-	return f
 }
 
 // statusOf gives the kinds of errors that are named without a status the one they have elsewhere; 0 = not known.

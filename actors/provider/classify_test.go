@@ -32,6 +32,10 @@ func TestClasses(t *testing.T) {
 		{422, "no", Unprocessable, false, false, false},
 		{429, "slow down", RateLimited, true, false, false},
 		{429, "You exceeded your current quota", Quota, false, false, false},
+		{402, "Insufficient Balance", Quota, false, false, false},
+		{400, "Your credit balance is too low to access the API. Please go to Plans & Billing", Quota, false, false, false},
+		{403, "insufficient_quota", Quota, false, false, false},
+		{0, "You exceeded your current quota", Quota, false, false, false},
 		{500, "maximum context", ServerError, true, true, false},
 		{502, "", ServerError, true, true, false},
 		{503, "", Overloaded, true, true, false},
@@ -50,4 +54,6 @@ func TestClasses(t *testing.T) {
 	}
 	inner := Complaint(0, []byte(`{"error":{"code":429,"message":"slow"}}`), Redactor{})
 	require.Equal(t, RateLimited, inner.Class, "the number is that of a status")
+	inner.Retry, inner.Class = "true", Quota
+	require.False(t, inner.Again(), "whatever it says: what is used up stays so")
 }

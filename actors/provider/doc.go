@@ -5,8 +5,9 @@
 //   - Executor and Call: attempts, pauses between them, Retry-After, the circuit, metrics and the log of retries.
 //   - Circuits: a service that failed too often in a row gets no calls for a while; then one call tries whether it works again.
 //   - Exchange: one HTTP request of one attempt, under limits of time (first piece, silence) and size (line, event, response).
-//   - Failure: what went wrong as data, classified once. Each surface words it.
-//   - Events: the data of a stream of server-sent events, and of a document in place of one.
+//   - Failure: what went wrong as data, classified once, from whatever form a Complaint has. Each surface words it.
+//   - Events: the JSON of a stream of server-sent events, and of a document in place of one or behind it, for all dialects.
+//   - Learned, Refused: what a server was seen not to take of a request, so that it is asked in vain once.
 //   - Redactor: removes credentials from text that is shown or logged.
 //   - Cost: the price of tokens.
 //

@@ -3,24 +3,29 @@ package provider
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
 )
 
-// Events reads the data of a stream of server-sent events. Who reads the stream bounds it: see Limits. A line ends with CR, LF or
-// both.
+// endMark is what some protocols end a stream with.
+const endMark = "[DONE]"
+
+// Events reads the JSON of a stream of server-sent events: the one reader of the answers of all dialects. Who reads the stream bounds it:
+// see Limits. A line ends with CR, LF or both.
 type Events struct {
 	reader *bufio.Reader
 	line   []byte
 	data   []byte
 	cr     bool // the line before ended with CR: an LF that follows belongs to it
 	begun  bool // the first line was read
-	// Document is what came outside of events and looks like JSON, over as many lines as there are: some providers answer with a
-	// document in place of a stream, or end a stream with one that says what went wrong. nil = nothing.
-	Document []byte
-	// Text says that something came that is no part of a stream, nor a document.
-	Text bool
+	// Heard says that there was an event, Done that the end mark came.
+	Heard, Done bool
+
+	document []byte // what came outside of events and looks like JSON, over as many lines as there are
+	text     []byte // the begin of what came and is no part of a stream, nor a document
 }
 
 // NewEvents reads a stream.
@@ -44,8 +49,52 @@ func (e *Events) More() bool {
 	return false
 }
 
-// Next returns the data of the next event that has any, valid until the next call; io.EOF at the end of the stream.
+// Next returns the JSON of the next event that has any, valid until the next call; io.EOF at the end of the stream. That JSON will be split
+// and not decoded: neither depth nor number of its values takes memory.
 func (e *Events) Next() ([]byte, error) {
+	data, err := e.next()
+	switch {
+	case err != nil:
+		return nil, err
+	case string(data) == endMark:
+		e.Done = true
+		return nil, io.EOF
+	case !json.Valid(data):
+		_, more := e.reader.Peek(1)
+		return nil, broken("an event", data, errors.Is(more, io.EOF))
+	}
+	e.Heard = true
+	return data, nil
+}
+
+// Rest is the document that came in place of a stream, or behind it: some say there what went wrong. nil = none. An error says that what
+// came is neither.
+func (e *Events) Rest(secrets Redactor) ([]byte, error) {
+	switch {
+	case e.document != nil && !json.Valid(e.document):
+		if e.Heard {
+			return nil, nil
+		}
+		return nil, broken("the answer", e.document, true)
+	case e.document == nil && len(e.text) > 0 && !e.Heard:
+		said := Complaint(0, e.text, secrets)
+		said.Class, said.InStream, said.Reason = Unreadable, false, ErrUnreadable
+		said.Message = cmp.Or(said.Message, "what came is no stream of events")
+		return nil, said
+	}
+	return e.document, nil
+}
+
+// broken is the failure of what is no JSON. What ends with the stream, and too early, was cut.
+func broken(what string, data []byte, last bool) *Failure {
+	wrong, _ := errors.AsType[*json.SyntaxError](json.Unmarshal(data, new(json.RawMessage)))
+	if last && wrong != nil && wrong.Offset >= int64(len(data)) {
+		return &Failure{Class: Cut, Reason: ErrCut}
+	}
+	return &Failure{Class: Unreadable, Message: what + " is no JSON", Reason: ErrUnreadable}
+}
+
+func (e *Events) next() ([]byte, error) {
 	e.data = e.data[:0]
 	for {
 		line, err := e.nextLine()
@@ -85,14 +134,14 @@ func (e *Events) outside(line []byte) error {
 	switch {
 	case len(e.data) > 0 && strings.IndexByte(" \t}]\"", line[0]) >= 0:
 		e.data = append(append(e.data, '\n'), line...)
-	case e.Document != nil, line[0] == '{', line[0] == '[':
+	case e.document != nil, line[0] == '{', line[0] == '[':
 		const most = 4 << 20 // blank lines within it begin the count of an event anew
-		if len(e.Document)+len(line) > most {
+		if len(e.document)+len(line) > most {
 			return ErrEventSize
 		}
-		e.Document = append(append(e.Document, line...), '\n')
-	default:
-		e.Text = e.Text || !isField(line)
+		e.document = append(append(e.document, line...), '\n')
+	case !isField(line) && len(e.text) < maxErrorBody:
+		e.text = append(append(e.text, line[:min(len(line), maxErrorBody)]...), '\n')
 	}
 	return nil
 }

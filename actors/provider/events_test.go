@@ -38,7 +38,7 @@ func TestEvents(t *testing.T) {
 				source := NewEvents(reader)
 				var events []string
 				for {
-					data, err := source.Next()
+					data, err := source.next()
 					if errors.Is(err, io.EOF) {
 						break
 					}
@@ -46,8 +46,8 @@ func TestEvents(t *testing.T) {
 					events = append(events, string(data))
 				}
 				require.Equal(t, c.events, events)
-				require.Equal(t, c.document, string(source.Document))
-				require.Equal(t, c.text, source.Text)
+				require.Equal(t, c.document, string(source.document))
+				require.Equal(t, c.text, len(source.text) > 0)
 			}
 		})
 	}
@@ -59,7 +59,7 @@ func TestEventsAtOnce(t *testing.T) {
 		in, out := io.Pipe()
 		source := NewEvents(in)
 		go func() { _, _ = io.WriteString(out, "data: a"+end+end) }()
-		data, err := source.Next()
+		data, err := source.next()
 		require.NoError(t, err)
 		require.Equal(t, "a", string(data))
 		require.NoError(t, in.Close())

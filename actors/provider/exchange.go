@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -51,10 +49,6 @@ type Exchange struct {
 	Client  *http.Client
 	Secrets Redactor
 	Limits  Limits
-	// Events says that only a stream of events is let through.
-	Events bool
-	// Lenient says that the answer is read by Events: a line may end with CR alone, and a JSON document come in place of a stream.
-	Lenient bool
 
 	cancel context.CancelCauseFunc
 	timer  *time.Timer // armed while the provider owes something
@@ -175,16 +169,9 @@ func unreachable(err error, secrets Redactor) *Failure {
 
 // refusal is the failure that a response stands for, nil if it is an answer.
 func (x *Exchange) refusal(response *http.Response) *Failure {
-	wanted := response.StatusCode < http.StatusMultipleChoices
-	packed := response.Header.Get("Content-Encoding")
-	if x.Events {
-		kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")) // an unreadable type is no event stream
-		wanted = kind == "text/event-stream" || x.Lenient && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
-		wanted = wanted && response.StatusCode == http.StatusOK
-	}
-	if wanted {
-		if x.Events && packed != "" && packed != "identity" {
-			return &Failure{Class: Unreadable, Message: "it compressed its stream though it was asked not to"}
+	if response.StatusCode < http.StatusMultipleChoices {
+		if packed := response.Header.Get("Content-Encoding"); packed != "" && packed != identity[0] {
+			return &Failure{Class: Unreadable, Message: "it compressed its answer though it was asked not to"}
 		}
 		return nil
 	}
@@ -195,9 +182,6 @@ func (x *Exchange) refusal(response *http.Response) *Failure {
 	said := Complaint(response.StatusCode, document, x.Secrets)
 	if response.StatusCode < http.StatusBadRequest {
 		said.Class = Unreadable
-		if said.Message == "" {
-			said.Message = "it answered with a document and not with a stream of events"
-		}
 		return said
 	}
 	said.After = retryAfter(response.Header)
@@ -219,7 +203,7 @@ func (x *Exchange) Verdict(ctx context.Context, err error) error {
 		}
 		return Judge(context.Cause(ctx), x.Secrets)
 	}
-	if known, ok := errors.AsType[*Failure](err); ok {
+	if known, ok := errors.AsType[*Failure](err); ok && (known.Class != Cut || !x.finished) {
 		return known
 	}
 	switch {

@@ -103,7 +103,7 @@ func (f *Failure) Unwrap() error { return f.Reason }
 // Again implements Verdict. What took too long by our own clock is not tried again: nobody waits as long once more without being
 // asked.
 func (f *Failure) Again() bool {
-	if f.Final {
+	if f.Final || f.Class == Quota {
 		return false
 	}
 	if f.Retry != "" {

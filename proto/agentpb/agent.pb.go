@@ -1428,6 +1428,7 @@ type Model struct {
 	Connection          *Connection            `protobuf:"bytes,18,opt,name=connection,proto3" json:"connection,omitempty"`                                                                     // connected provider only
 	Headers             map[string]string      `protobuf:"bytes,19,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // sent beside the API key; their values never leave the process
 	Guarded             bool                   `protobuf:"varint,20,opt,name=guarded,proto3" json:"guarded,omitempty"`                                                                          // of a tenant's choosing: private addresses are not reached
+	UnsupportedParams   []string               `protobuf:"bytes,21,rep,name=unsupported_params,json=unsupportedParams,proto3" json:"unsupported_params,omitempty"`                              // names of request parameters that the provider refuses: they are never sent
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -1600,6 +1601,13 @@ func (x *Model) GetGuarded() bool {
 		return x.Guarded
 	}
 	return false
+}
+
+func (x *Model) GetUnsupportedParams() []string {
+	if x != nil {
+		return x.UnsupportedParams
+	}
+	return nil
 }
 
 // Price is nano-dollars (1e-9 USD) for one million tokens.
@@ -2113,7 +2121,7 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\x06titles\x18\x0e \x01(\bR\x06titles\"N\n" +
 	"\x06Budget\x12)\n" +
 	"\x11max_cost_nano_usd\x18\x01 \x01(\x03R\x0emaxCostNanoUsd\x12\x19\n" +
-	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\xb1\x06\n" +
+	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\xe0\x06\n" +
 	"\x05Model\x122\n" +
 	"\bprovider\x18\x01 \x01(\x0e2\x16.parley.agent.ProviderR\bprovider\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x19\n" +
@@ -2138,7 +2146,8 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"connection\x18\x12 \x01(\v2\x18.parley.agent.ConnectionR\n" +
 	"connection\x12:\n" +
 	"\aheaders\x18\x13 \x03(\v2 .parley.agent.Model.HeadersEntryR\aheaders\x12\x18\n" +
-	"\aguarded\x18\x14 \x01(\bR\aguarded\x1a:\n" +
+	"\aguarded\x18\x14 \x01(\bR\aguarded\x12-\n" +
+	"\x12unsupported_params\x18\x15 \x03(\tR\x11unsupportedParams\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb8\x01\n" +

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"encoding/json"
 
 	"google.golang.org/protobuf/proto"
 
@@ -59,6 +60,7 @@ func applySettings(model *agentpb.Model, settings *definition.Settings) {
 	if settings.MaxRetries != nil {
 		model.MaxRetries = cmp.Or(int32(*settings.MaxRetries), -1) //nolint:gosec // as above; 0 in an agentpb.Model is the default
 	}
+	_ = json.Unmarshal(settings.UnsupportedParams, &model.UnsupportedParams) // what is no list of names says nothing
 }
 
 func setSampling(model *agentpb.Model, temperature, topP *float64) {

@@ -67,6 +67,7 @@ func TestNativeAgentIsCompiled(t *testing.T) {
 	require.Equal(t, "default", agent.GetProjectId())
 	require.Zero(t, agent.GetRunningVersion())
 	require.Equal(t, "Be brief.", agent.GetInstructions())
+	require.Equal(t, []string{"stream_options"}, agent.GetModel().GetUnsupportedParams())
 	require.EqualValues(t, 4, agent.GetMaxTurns())
 	require.True(t, agent.GetBackground())
 	require.True(t, agent.GetBudgetBinds())

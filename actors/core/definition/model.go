@@ -33,6 +33,7 @@ type Settings struct {
 	TotalTimeoutMs      int64           `json:"totalTimeoutMs,omitempty"`
 	MaxRetries          *int            `json:"maxRetries,omitempty"` // 0 = none
 	Script              json.RawMessage `json:"script,omitempty"`     // of a scripted model: agentpb.Script as JSON
+	UnsupportedParams   json.RawMessage `json:"unsupportedParams,omitempty"`
 }
 
 // Pricing is what a model costs (document 3, 10.11): US dollars for one million tokens.

@@ -13,12 +13,12 @@ const maxCalls = 128
 
 // Call is what an event adds to a tool call.
 type Call struct {
-	Number    int    // from 0
-	First     bool   // the call was not heard of before
-	ID        string // of a First; "" = none, or one that another call has
-	Name      string // what is new of it
-	Arguments Text   // the next piece of them
-	Custom    bool   // no function: its arguments are a text
+	Number    int          // from 0
+	First     bool         // the call was not heard of before
+	ID        string       // of a First; "" = none, or one that another call has
+	Name      string       // what is new of it
+	Arguments rawjson.Text // the next piece of them
+	Custom    bool         // no function: its arguments are a text
 	Rest      rawjson.Fields
 }
 
@@ -26,7 +26,7 @@ type Call struct {
 type piece struct {
 	index     int // -1 = none
 	id, name  string
-	arguments Text
+	arguments rawjson.Text
 	custom    bool
 	rest      rawjson.Fields
 }
@@ -38,8 +38,8 @@ type call struct {
 	indexes   [2]int // the first and the newest, as with ids
 	name      string
 	arguments value
-	seam      seam
-	held      Text // arguments that came before the name
+	seam      rawjson.Seam
+	held      rawjson.Text // arguments that came before the name
 	rest      rawjson.Fields
 	list      int  // the newest list that named it
 	again     bool // its name was repeated after its arguments were whole
@@ -207,10 +207,10 @@ func (a *calls) grow(one *call, p *piece) *Call {
 		}
 		one.name += named
 	}
-	arguments := one.seam.join(p.arguments)
+	arguments := one.seam.Join(p.arguments)
 	one.arguments.add(arguments)
 	if one.name == "" {
-		one.held = slices.Clone(one.held.and(arguments)) // the event ends before it is told
+		one.held = slices.Clone(one.held.And(arguments)) // the event ends before it is told
 		for _, field := range p.rest {
 			one.rest = append(one.rest, rawjson.Field{Name: field.Name, Value: slices.Clone(field.Value)})
 		}
@@ -224,7 +224,7 @@ func (a *calls) grow(one *call, p *piece) *Call {
 		return told
 	}
 	one.number = len(a.told)
-	told.Number, told.First, told.Name, told.Arguments = one.number, true, one.name, one.held.and(arguments)
+	told.Number, told.First, told.Name, told.Arguments = one.number, true, one.name, one.held.And(arguments)
 	told.Rest = append(one.rest, p.rest...)
 	if one.held, one.rest = nil, nil; !slices.Contains(a.told, one.ids[0]) {
 		told.ID = one.ids[0]

@@ -9,7 +9,7 @@ import (
 // Delta is what an event adds to one choice.
 type Delta struct {
 	Choice                 int
-	Text, Refusal, Thought Text
+	Text, Refusal, Thought rawjson.Text
 	ThoughtName            string // of the field that says the thought; "" = none, or among the parts of the text
 	Calls                  []Call
 	Rest                   rawjson.Fields // further fields of the message that say anything; of a document, all
@@ -22,7 +22,7 @@ type Delta struct {
 type choice struct {
 	index                  int
 	said, ended, nameless  bool // nameless: a call of it has no name
-	text, refusal, thought seam
+	text, refusal, thought rawjson.Seam
 	calls                  calls
 }
 
@@ -42,13 +42,13 @@ func (c *choice) message(part rawjson.Fields, document bool) (message []byte, wh
 func (c *choice) read(raw []byte, whole bool, r *Reader, delta *Delta) error {
 	if raw == nil {
 		if text := r.part.Get("text"); text != nil && text[0] == '"' {
-			delta.Text = c.text.join(text)
+			delta.Text = c.text.Join(text)
 			c.said = c.said || delta.Text != nil
 		}
 		return nil
 	}
 	if raw[0] == '"' { // a delta that is no more than its text
-		delta.Text = c.text.join(raw)
+		delta.Text = c.text.Join(raw)
 		c.said = c.said || delta.Text != nil
 		return nil
 	}
@@ -62,7 +62,7 @@ func (c *choice) read(raw []byte, whole bool, r *Reader, delta *Delta) error {
 			return err
 		}
 	}
-	delta.Text, delta.Refusal, delta.Thought = c.text.join(delta.Text), c.refusal.join(delta.Refusal), c.thought.join(delta.Thought)
+	delta.Text, delta.Refusal, delta.Thought = c.text.Join(delta.Text), c.refusal.Join(delta.Refusal), c.thought.Join(delta.Thought)
 	c.said = c.said || delta.Text != nil || delta.Refusal != nil || delta.Calls != nil
 	return nil
 }
@@ -103,12 +103,12 @@ const (
 )
 
 // words reads a text, or parts of one.
-func words(name string, raw []byte, into *Text, delta *Delta, nested int) error {
+func words(name string, raw []byte, into *rawjson.Text, delta *Delta, nested int) error {
 	switch {
 	case rawjson.IsNull(raw):
 		return nil
 	case raw[0] == '"':
-		*into = into.and(Text(raw))
+		*into = into.And(rawjson.Text(raw))
 		return nil
 	case raw[0] == '{' && nested < maxNested:
 		return word(name, raw, into, delta, nested+1)
@@ -128,7 +128,7 @@ func words(name string, raw []byte, into *Text, delta *Delta, nested int) error 
 }
 
 // word reads a part of a text. One without words says nothing here.
-func word(name string, raw []byte, into *Text, delta *Delta, nested int) error {
+func word(name string, raw []byte, into *rawjson.Text, delta *Delta, nested int) error {
 	fields, err := rawjson.Object(raw)
 	if err != nil {
 		return misshapen(name + " is " + kindOf(raw))

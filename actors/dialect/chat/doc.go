@@ -2,7 +2,7 @@
 // (actors/turn/model), the gateway passes them on (actors/inference). Many servers imitate this dialect, each in its own manner;
 // what they mean is decided here, once. It is pure but for the stream that it is given.
 //
-// Texts stay JSON, as they came: a gateway writes them out again, a turn decodes them (Text.String). A Delta is valid until the
+// Texts stay JSON, as they came: a gateway writes them out again, a turn decodes them (rawjson.Text). A Delta is valid until the
 // next event.
 //
 // # What is what

@@ -40,7 +40,7 @@ func finishOf(reason string) (Finish, bool) {
 // unknownEnd is the failure of a choice that ended for a reason that nobody knows.
 func (r *Reader) unknownEnd(reason string, choice []byte) error {
 	fields, _ := rawjson.Object(choice) // it was split before
-	if isTold(fields.Get("error")) {
+	if provider.Complains(fields, true) {
 		return provider.Complaint(0, choice, r.secrets)
 	}
 	document, _ := json.Marshal(map[string]any{"error": map[string]string{ // texts always encode
@@ -51,13 +51,7 @@ func (r *Reader) unknownEnd(reason string, choice []byte) error {
 
 // complaint is the failure that an event tells, nil = it tells none.
 func (r *Reader) complaint(event []byte, chunk rawjson.Fields) error {
-	told := isTold(chunk.Get("error")) || string(chunk.Get("object")) == `"error"` || string(chunk.Get("type")) == `"error"`
-	if !told && chunk.Get("choices") == nil {
-		for _, name := range []string{"error_message", "error_msg", "error_code", "message", "msg", "detail", "errors"} {
-			told = told || isTold(chunk.Get(name))
-		}
-	}
-	if !told {
+	if !provider.Complains(chunk, chunk.Get("choices") != nil) {
 		return nil
 	}
 	return provider.Complaint(0, event, r.secrets)
@@ -70,6 +64,3 @@ func misshapen(what string) error {
 func isEmpty(raw []byte) bool {
 	return rawjson.IsNull(raw) || string(raw) == `""` || string(raw) == "[]"
 }
-
-// isTold says whether a field of an error is one: some are always there.
-func isTold(raw []byte) bool { return !isEmpty(raw) && string(raw) != "{}" && string(raw) != "false" }

@@ -11,11 +11,8 @@ import (
 	"parley/actors/provider"
 )
 
-const (
-	endMark = "[DONE]"
-	// maxChoices bounds n, and the tool calls of an event.
-	maxChoices = 128
-)
+// maxChoices bounds n, and the tool calls of an event.
+const maxChoices = 128
 
 // Reader reads one answer.
 type Reader struct {
@@ -27,7 +24,6 @@ type Reader struct {
 	secrets provider.Redactor
 	wanted  int
 	choices []*choice
-	done    bool // the end mark came
 	whole   bool // what is read is a document
 	heard   bool // a choice said something
 
@@ -50,32 +46,34 @@ func NewReader(secrets provider.Redactor, wanted int) *Reader {
 // the answer is complete.
 func (r *Reader) Stream(body io.Reader, hear func(deltas []Delta, more bool) error) error {
 	source := provider.NewEvents(body)
-	for !r.done {
+	for {
+		complete := r.Complete()
 		event, err := source.Next()
 		if errors.Is(err, io.EOF) {
 			return r.end(source, hear)
 		}
-		if err != nil {
+		if err != nil && !isBroken(err) {
 			return cmp.Or(r.nameless(), err)
 		}
-		complete := r.Complete()
-		deltas, failed := r.Event(event)
-		if complete && isUnreadable(failed) {
+		var deltas []Delta
+		if err == nil {
+			deltas, err = r.event(event)
+		}
+		if complete && isBroken(err) {
 			return nil // behind the answer
 		}
-		if err := hear(deltas, failed == nil && source.More()); err != nil {
+		if left := hear(deltas, err == nil && source.More()); left != nil {
+			return left
+		}
+		if err != nil {
 			return err
 		}
-		if failed != nil {
-			return failed
-		}
 	}
-	return r.nameless()
 }
 
-func isUnreadable(err error) bool {
+func isBroken(err error) bool {
 	failed, ok := errors.AsType[*provider.Failure](err)
-	return ok && failed.Class == provider.Unreadable
+	return ok && (failed.Class == provider.Unreadable || failed.Class == provider.Cut)
 }
 
 // nameless is the failure of an answer that ended with a call that cannot be made.
@@ -88,23 +86,24 @@ func (r *Reader) nameless() error {
 	return nil
 }
 
-// end judges a stream that ended without the end mark.
+// end judges a stream that has ended.
 func (r *Reader) end(source *provider.Events, hear func(deltas []Delta, more bool) error) error {
+	if source.Done {
+		deltas, failed := r.endMark()
+		return cmp.Or(hear(deltas, false), failed, r.nameless())
+	}
+	document, err := source.Rest(r.secrets)
 	switch {
-	case len(r.choices) == 0 && source.Document != nil:
-		deltas, failed := r.Document(source.Document)
-		if err := hear(deltas, false); err != nil {
-			return err
+	case err != nil:
+		return err
+	case len(r.choices) == 0 && document != nil:
+		deltas, failed := r.Document(document)
+		return cmp.Or(hear(deltas, false), failed)
+	}
+	if fields, err := rawjson.Object(document); err == nil {
+		if failed := r.complaint(document, fields); failed != nil {
+			return failed
 		}
-		return failed
-	case source.Document != nil && json.Valid(source.Document):
-		if fields, err := rawjson.Object(source.Document); err == nil {
-			if failed := r.complaint(source.Document, fields); failed != nil {
-				return failed
-			}
-		}
-	case len(r.choices) == 0 && source.Text:
-		return misshapen("what came is no stream of events")
 	}
 	return r.ended()
 }
@@ -129,8 +128,11 @@ func (r *Reader) ended() error {
 
 // Document reads an answer in one piece.
 func (r *Reader) Document(document []byte) ([]Delta, error) {
+	if !json.Valid(document) {
+		return nil, misshapen("the answer is no JSON")
+	}
 	r.whole = true
-	deltas, failed := r.Event(document)
+	deltas, failed := r.event(document)
 	switch {
 	case failed != nil:
 	case len(deltas) == 0:
@@ -144,15 +146,9 @@ func (r *Reader) Document(document []byte) ([]Delta, error) {
 	return deltas, failed
 }
 
-// Event reads the data of one event. The deltas were said before what the error tells.
-func (r *Reader) Event(event []byte) ([]Delta, error) {
+// event reads the JSON of one event. The deltas were said before what the error tells.
+func (r *Reader) event(event []byte) ([]Delta, error) {
 	r.deltas = r.deltas[:0]
-	if string(event) == endMark {
-		return r.endMark()
-	}
-	if !json.Valid(event) { // that is split and not decoded: neither depth nor number of its values takes memory
-		return nil, misshapen("an event is no JSON")
-	}
 	chunk, err := r.chunk.Object(event)
 	if err != nil {
 		return nil, r.noObject(event)
@@ -179,8 +175,8 @@ func (r *Reader) Event(event []byte) ([]Delta, error) {
 func (r *Reader) noObject(event []byte) error {
 	items, _ := rawjson.Array(event, maxChoices) // none otherwise
 	if len(items) > 0 {
-		if fields, err := rawjson.Object(items[0]); err == nil && fields.Get("error") != nil {
-			return provider.Complaint(0, items[0], r.secrets)
+		if fields, err := rawjson.Object(items[0]); err == nil && provider.Complains(fields, false) {
+			return provider.Complaint(0, event, r.secrets)
 		}
 	}
 	return misshapen("an event is " + kindOf(event))
@@ -252,7 +248,7 @@ func (r *Reader) finish(one *choice, raw, part []byte, delta *Delta) error {
 
 // endMark ends the choices that were not ended, if there is anything.
 func (r *Reader) endMark() ([]Delta, error) {
-	r.done = true
+	r.deltas = r.deltas[:0]
 	for _, one := range r.choices {
 		if one.ended {
 			r.heard = true
@@ -284,7 +280,7 @@ func count64(raw []byte) int64 {
 // unquoted is a text, or the JSON of anything else.
 func unquoted(raw []byte) string {
 	if len(raw) > 0 && raw[0] == '"' {
-		return Text(raw).String()
+		return rawjson.Text(raw).String()
 	}
 	return string(raw)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"unicode"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -23,7 +24,6 @@ func (anthropicMessages) home() string { return "https://api.anthropic.com" }
 
 func (anthropicMessages) ask(ctx context.Context, question *question, out *recorder) error {
 	service := anthropic.NewMessageService(anthropicOptions(question)...)
-	question.http.Events = false // a document is read, too
 	var response *http.Response
 	if err := service.NewStreaming(ctx, messageParams(question), option.WithResponseBodyInto(&response)).Err(); err != nil {
 		return err
@@ -31,6 +31,9 @@ func (anthropicMessages) ask(ctx context.Context, question *question, out *recor
 	reader := &messagesReader{question: question, out: out}
 	return question.read(response, reader.event, reader.document)
 }
+
+// refused: the service knows all that is sent.
+func (anthropicMessages) refused(*question, error) string { return "" }
 
 // anthropicOptions are all the options there are: the service is built without the client, which would read the environment,
 // and without tracing, whose switches are in the environment too.
@@ -70,16 +73,19 @@ func messageParams(question *question) anthropic.MessageNewParams {
 		}
 		params.Messages = append(params.Messages, anthropic.NewAssistantMessage(said...))
 	}
+	trimEnd(params.Messages)
 	if params.MaxTokens <= 0 {
 		params.MaxTokens = defaultAnthropicOutput
 	}
 	if instructions := instructionsWith(question.agent.GetInstructions(), question.settings.Format); strings.TrimSpace(instructions) != "" {
-		params.System = []anthropic.TextBlockParam{{Text: instructions}}
+		for _, one := range cutText(instructions, question.settings.Cache) {
+			params.System = append(params.System, *anthropicText(one))
+		}
 	}
-	if model.GetHasTemperature() {
+	if model.GetHasTemperature() && question.takes("temperature") {
 		params.Temperature = param.NewOpt(model.GetTemperature())
 	}
-	if model.GetHasTopP() {
+	if model.GetHasTopP() && question.takes("top_p") {
 		params.TopP = param.NewOpt(model.GetTopP())
 	}
 	for _, tool := range question.tools {
@@ -90,6 +96,17 @@ func messageParams(question *question) anthropic.MessageNewParams {
 	}
 	params.SetExtraFields(question.extra)
 	return params
+}
+
+// trimEnd takes the blanks off the end of an answer that is to go on: they are refused.
+func trimEnd(turns []anthropic.MessageParam) {
+	last := turns[len(turns)-1]
+	if last.Role != anthropic.MessageParamRoleAssistant || len(last.Content) == 0 {
+		return
+	}
+	if block := last.Content[len(last.Content)-1].OfText; block != nil {
+		block.Text = strings.TrimRightFunc(block.Text, unicode.IsSpace)
+	}
 }
 
 // anthropicChoice is what the caller of the turn wants of tools.
@@ -143,6 +160,7 @@ func anthropicTool(spec toolSpec) anthropic.ToolUnionParam {
 	if spec.strict != nil {
 		tool.Strict = param.NewOpt(*spec.strict)
 	}
+	tool.SetExtraFields(cacheControl(spec.cache))
 	return anthropic.ToolUnionParam{OfTool: &tool}
 }
 
@@ -167,13 +185,20 @@ func anthropicTurns(messages []Message, of string) []anthropic.MessageParam {
 func anthropicTurn(message *Message, of string) anthropic.MessageParam {
 	var blocks []anthropic.ContentBlockParamUnion
 	for _, image := range message.Images {
+		block := anthropic.NewImageBlockBase64(image.MIME, base64.StdEncoding.EncodeToString(image.Data))
 		if image.URL != "" {
-			blocks = append(blocks, anthropic.NewImageBlock(anthropic.URLImageSourceParam{URL: image.URL}))
-			continue
+			block = anthropic.NewImageBlock(anthropic.URLImageSourceParam{URL: image.URL})
 		}
-		blocks = append(blocks, anthropic.NewImageBlockBase64(image.MIME, base64.StdEncoding.EncodeToString(image.Data)))
+		block.OfImage.SetExtraFields(cacheControl(image.Cache))
+		blocks = append(blocks, block)
 	}
 	for _, one := range message.pieces(of) {
+		if one.text != "" && one.text == message.Content && len(message.Cache) > 0 { // else it has a state, and nobody cuts it
+			for _, part := range cutText(one.text, message.Cache) {
+				blocks = anthropicContent(blocks, part)
+			}
+			continue
+		}
 		blocks = anthropicContent(blocks, one)
 	}
 	if message.Role == Assistant {
@@ -190,15 +215,47 @@ func anthropicContent(blocks []anthropic.ContentBlockParamUnion, one piece) []an
 	case one.raw != nil:
 		return append(blocks, param.Override[anthropic.ContentBlockParamUnion](one.raw))
 	case strings.TrimSpace(one.text) != "":
-		return append(blocks, anthropic.NewTextBlock(one.text))
+		return append(blocks, anthropic.ContentBlockParamUnion{OfText: anthropicText(one)})
 	}
 	return blocks
+}
+
+func anthropicText(one piece) *anthropic.TextBlockParam {
+	block := &anthropic.TextBlockParam{Text: one.text}
+	block.SetExtraFields(cacheControl(one.cache))
+	return block
+}
+
+func cacheControl(control json.RawMessage) map[string]any {
+	if control == nil {
+		return nil
+	}
+	return map[string]any{"cache_control": control}
+}
+
+// cutText is a text in the parts that end at points. A part that is blank goes with the next.
+func cutText(text string, points []CachePoint) []piece {
+	var parts []piece
+	begin := 0
+	for _, point := range points {
+		if point.At <= len(text) && strings.TrimSpace(text[begin:point.At]) != "" {
+			parts = append(parts, piece{text: text[begin:point.At], cache: point.Control})
+			begin = point.At
+		}
+	}
+	if rest := text[begin:]; strings.TrimSpace(rest) != "" {
+		parts = append(parts, piece{text: rest})
+	}
+	return parts
 }
 
 func anthropicResult(message Message) anthropic.ContentBlockParamUnion {
 	result := anthropic.ToolResultBlockParam{ToolUseID: message.ToolID}
 	if strings.TrimSpace(message.Content) != "" {
 		result.Content = []anthropic.ToolResultBlockParamContentUnion{{OfText: &anthropic.TextBlockParam{Text: message.Content}}}
+	}
+	if points := message.Cache; len(points) > 0 {
+		result.SetExtraFields(cacheControl(points[len(points)-1].Control))
 	}
 	return anthropic.ContentBlockParamUnion{OfToolResult: &result}
 }

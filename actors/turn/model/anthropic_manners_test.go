@@ -40,7 +40,7 @@ func TestMessagesManners(t *testing.T) {
 	}
 	ended, asks := anthropicEnd("end_turn"), anthropicEnd("tool_use")
 	plain := start(0, `{"type":"text","text":""}`)
-	for _, m := range []manner{
+	for _, m := range append([]manner{
 		// A block in any of its places.
 		{name: "text_at_the_start", events: []string{begin, start(0, `{"type":"text","text":"Hello"}`), stop(0, ""), ended}, text: "Hello", stop: StopEnd},
 		{name: "text_at_start_and_on", events: []string{begin, start(0, `{"type":"text","text":"Hel"}`), text(0, "lo"), ended}, text: "Hello", stop: StopEnd},
@@ -88,12 +88,14 @@ func TestMessagesManners(t *testing.T) {
 
 		// The form.
 		{name: "without_event_lines", events: []string{withoutEventLines(begin + plain + text(0, "Hello") + ended)}, text: "Hello", stop: StopEnd},
+		{name: "cut_behind_the_end", events: []string{begin, text(0, "Hello"), strings.Split(ended, "event: message_stop")[0], `data: {"type":"mess`}, text: "Hello", stop: StopEnd},
 		{name: "data_with_nothing", events: []string{"data:\n\n", begin, "data:\n\n", text(0, "Hello"), ended}, text: "Hello", stop: StopEnd},
 		{name: "a_document", typ: "application/json", events: []string{document(`[{"type":"text","text":"Hello"},`+tool("c1", "f", `{"x":7}`)+`]`, `"tool_use"`)}, text: "Hello", calls: called, stop: StopTools},
 		{name: "a_document_over_lines", events: []string{"{\n  " + document(`[{"type":"text","text":"Hello"}]`, `"end_turn"`)[1:]}, text: "Hello", stop: StopEnd},
 		{name: "a_document_in_an_event", events: []string{"data: " + document(`[{"type":"text","text":"Hello"}]`, `"end_turn"`) + "\n\n"}, text: "Hello", stop: StopEnd},
 		{name: "a_document_with_a_text", typ: "application/json", events: []string{document(`"Hello"`, `"end_turn"`)}, text: "Hello", stop: StopEnd},
 		{name: "a_document_without_a_reason", typ: "application/json", events: []string{document(`[{"type":"text","text":"Hel"}]`, `null`)}, text: "Hel", code: CodeProviderError, says: "without a stop_reason", usage: fullUsage},
+		{name: "a_balance", events: []string{`data: {"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}` + "\n\n"}, code: CodeRateLimited, says: "credit balance"},
 		{name: "a_document_with_an_error", typ: "application/json", events: []string{`{"type":"error","error":{"type":"overloaded_error","message":"it broke"}}`}, code: CodeOverloaded, says: "it broke", asked: 3},
 		{name: "a_field_of_another_type", events: []string{begin, delta(0, `{"type":"text_delta","text":7}`)}, code: CodeProviderError, says: "`text`", usage: Usage{InputTokens: 11, CachedInputTokens: 5, OutputTokens: 1}},
 
@@ -104,7 +106,7 @@ func TestMessagesManners(t *testing.T) {
 		{name: "usage_replaced", events: []string{begin, text(0, "x"), last(`"end_turn"`, `{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":9,"output_tokens":7}`)}, text: "x", stop: StopEnd, usage: Usage{InputTokens: 9, CachedInputTokens: 9, OutputTokens: 7, Known: true}},
 		{name: "usage_in_two_deltas", events: []string{begin, text(0, "x"), anthropicEvent("message_delta", `,"delta":{},"usage":{"output_tokens":7}`), last(`"end_turn"`, `null`)}, text: "x", stop: StopEnd},
 		{name: "thoughts_in_usage", events: []string{begin, text(0, "x"), last(`"end_turn"`, `{"output_tokens":7,"output_tokens_details":{"thinking_tokens":3}}`)}, text: "x", stop: StopEnd, usage: Usage{InputTokens: 11, CachedInputTokens: 5, OutputTokens: 7, ReasoningTokens: 3, Known: true}},
-	} {
+	}, complaints()...) {
 		t.Run(m.name, func(t *testing.T) {
 			if m.usage == (Usage{}) && m.stop != "" {
 				m.usage = fullUsage

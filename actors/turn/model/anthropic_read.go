@@ -29,7 +29,7 @@ type messageBlock struct {
 	begun     []byte
 	said      strings.Builder // text, thought or input, in pieces
 	signature string
-	half      string     // of a character
+	seam      rawjson.Seam
 	call      *toolDraft // nil = it is none of ours
 	whole     bool       // it came with its message
 	ended     bool
@@ -125,7 +125,7 @@ func (r *messagesReader) begin(index int64, told object, whole bool) error {
 		if err := r.out.names(block.call, told.string("id"), told.string("name")); err != nil {
 			return err
 		}
-		if input := told.arguments("input"); input != "{}" {
+		if input := told.arguments("input").String(); input != "{}" {
 			return r.out.begins(block.call, input)
 		}
 	}
@@ -145,13 +145,13 @@ func (r *messagesReader) settle(block *messageBlock, told object, settles func(c
 		if err := r.out.names(block.call, told.string("id"), told.string("name")); err != nil {
 			return err
 		}
-		if input := told.arguments("input"); input != "{}" {
+		if input := told.arguments("input").String(); input != "{}" {
 			return settles(block.call, input)
 		}
 	case block.kind == textBlock, block.kind == thinkingBlock:
-		if rest, goesOn := strings.CutPrefix(valid(told.text(block.kind)), block.said.String()); goesOn {
-			block.half = "" // it is in the rest
-			return r.say(block, rest)
+		if rest, goesOn := strings.CutPrefix(valid(told.text(block.kind).String()), block.said.String()); goesOn {
+			block.seam = rawjson.Seam{} // what it holds is in the rest
+			return r.pass(block, rest)
 		}
 	}
 	return nil
@@ -177,9 +177,11 @@ func (r *messagesReader) end(told object) error {
 }
 
 // say passes a piece of a text or a thought on.
-func (r *messagesReader) say(block *messageBlock, piece string) error {
-	piece, block.half = waiting(joinHalves(block.half + piece))
-	piece = valid(piece)
+func (r *messagesReader) say(block *messageBlock, piece rawjson.Text) error {
+	return r.pass(block, valid(block.seam.Join(piece).String()))
+}
+
+func (r *messagesReader) pass(block *messageBlock, piece string) error {
 	block.said.WriteString(piece)
 	if block.kind == textBlock {
 		return r.out.Text(piece)
@@ -215,7 +217,7 @@ func (r *messagesReader) delta(index int64, told object) error {
 		}
 		piece := told.arguments("partial_json")
 		if block.call == nil { // the provider runs it by itself
-			block.said.WriteString(piece)
+			block.said.WriteString(block.seam.Join(piece).String())
 			return r.keep(len(piece))
 		}
 		return r.out.adds(block.call, piece)

@@ -46,7 +46,7 @@ type connected struct {
 	caller *caller
 	client *http.Client                                           // shows redirects
 	follow func(next *http.Request, before []*http.Request) error // judges them
-	newer  learned                                                // agents that know only the next version of their protocol
+	newer  provider.Learned                                       // agents that know only the next version of their protocol
 }
 
 func newConnected(calls *caller, guard *deliver.Guard) *connected {
@@ -96,7 +96,7 @@ func (c *connected) ask(ctx context.Context, request *Request, secrets provider.
 		return c.askIn(ctx, speak, request, secrets)
 	}
 	versions := []protocol{speak, *speak.next}
-	newer := c.newer.has(connection.GetUrl())
+	newer := c.newer.Has(connection.GetUrl())
 	if newer {
 		slices.Reverse(versions)
 	}
@@ -105,7 +105,7 @@ func (c *connected) ask(ctx context.Context, request *Request, secrets provider.
 		return reply, err
 	}
 	if reply, err = c.askIn(ctx, versions[1], request, secrets); err == nil {
-		c.newer.note(connection.GetUrl(), !newer)
+		c.newer.Note(connection.GetUrl(), !newer)
 	}
 	return reply, err
 }

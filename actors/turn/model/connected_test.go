@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -214,18 +213,6 @@ func TestConnectedVersionIsRemembered(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "hello", answer.Text)
 	}
-}
-
-func TestLearnedIsBounded(t *testing.T) {
-	var n learned
-	for i := range 2 * maxLearned {
-		url := strconv.Itoa(i)
-		n.note(url, true)
-		require.True(t, n.has(url))
-	}
-	require.Len(t, n.known, maxLearned)
-	n.note("none of them", false)
-	require.Len(t, n.known, maxLearned)
 }
 
 // Where the text of a reply is found (document 3, 7.11).

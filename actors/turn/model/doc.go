@@ -43,8 +43,8 @@
 //   - What a tenant has chosen, its models and connected agents, is reached through deliver.Guard: no private address is.
 //   - Nothing is read from the environment, neither by us nor by the clients: their services are built directly, with
 //     explicit options, and the HTTP transport has its own proxy setting.
-//   - No adapter keeps anything between two calls but idle connections, which version of its protocol an agent knows, and which models
-//     refuse to be asked for their thoughts; there is no goroutine to stop.
+//   - No adapter keeps anything between two calls but idle connections, which version of its protocol an agent knows, and which
+//     parameters models refuse; there is no goroutine to stop.
 //
 // # Connected agents
 //

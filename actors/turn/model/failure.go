@@ -68,8 +68,11 @@ func (c *caller) worded(err error, this *call) *Error {
 // wording says what went wrong. What a provider says about credentials is not repeated: it may quote a part of them.
 func wording(failed *provider.Failure, host string) string {
 	where := fmt.Sprintf("answered with status %d", failed.Status)
-	if failed.InStream {
+	switch {
+	case failed.InStream:
 		where = "reported an error in mid-stream"
+	case failed.Status == 0:
+		where = "answered with an error"
 	}
 	switch failed.Class {
 	case provider.Timeout:
@@ -98,11 +101,8 @@ func wording(failed *provider.Failure, host string) string {
 	case provider.CircuitOpen:
 		return "the model provider has failed too often and is left alone for a while"
 	case provider.Unreadable:
-		if failed.Message != "" && (failed.InStream || errors.Is(failed, provider.ErrUnreadable)) {
-			return "the model provider sent something that cannot be understood: " + provider.Shorten(failed.Message, maxShownText)
-		}
 		if failed.Message != "" {
-			return "the model provider did not stream: " + provider.Shorten(failed.Message, maxShownText)
+			return "the model provider sent something that cannot be understood: " + provider.Shorten(failed.Message, maxShownText)
 		}
 		return "the model provider sent something that cannot be understood"
 	case provider.Credentials, provider.Forbidden:

@@ -57,8 +57,9 @@ type Request struct {
 type Settings struct {
 	Format   *Format
 	Choice   *Choice
-	Parallel *bool  // several tool calls in one answer
-	Effort   string // of thinking
+	Parallel *bool        // several tool calls in one answer
+	Effort   string       // of thinking
+	Cache    []CachePoint // of the instructions
 	// Extra are further fields of the provider's own wire form, over what the request says otherwise.
 	Extra map[string]json.RawMessage
 }
@@ -84,6 +85,12 @@ const (
 	ChooseFunction = "function" // it must call this one
 )
 
+// CachePoint is the end of a part of a text up to which a provider is asked to keep what it has read, where it can be asked.
+type CachePoint struct {
+	At      int             // in bytes
+	Control json.RawMessage // as the Messages API wants it said
+}
+
 // Role says who speaks in a Message.
 type Role string
 
@@ -101,7 +108,8 @@ type Message struct {
 	Images    []Image    // user
 	ToolCalls []ToolCall // assistant
 	ToolID    string     // tool: the call this answers
-	State     []byte     // assistant: that of the Answer
+	Cache     []CachePoint
+	State     []byte // assistant: that of the Answer
 }
 
 // Image is a picture that the model is shown. MIME is image/png, image/jpeg, image/gif or image/webp: every provider
@@ -113,13 +121,15 @@ type Image struct {
 	URL string
 	// Detail is how closely the model is to look, where the provider knows that: auto, low, high. Empty is auto.
 	Detail string
+	Cache  json.RawMessage // as the Control of a CachePoint
 }
 
 // Tool describes a tool to the model. Schema is a JSON Schema object.
 type Tool struct {
 	Name, Description string
 	Schema            []byte
-	Strict            *bool // whether the model must keep to the schema; nil = as the provider does it for schemas of any kind
+	Strict            *bool           // whether the model must keep to the schema; nil = as the provider does it for schemas of any kind
+	Cache             json.RawMessage // as the Control of a CachePoint
 }
 
 // ToolCall is the model's wish to run a tool. Arguments is a JSON object.

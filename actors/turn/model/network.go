@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"parley/actors/provider"
@@ -18,8 +19,8 @@ type network struct {
 	guarded *http.Client // of models that tenants have chosen
 	name    string
 	dialect dialect
-	// thoughtless are the models that cannot be asked for their thoughts.
-	thoughtless *learned
+	// refused are parameters that models were seen to refuse.
+	refused *provider.Learned
 }
 
 // dialect speaks one wire form by means of an official client. It returns the client's errors as they are.
@@ -28,6 +29,8 @@ type dialect interface {
 	home() string
 	// ask makes one request through the HTTP client and feeds the recorder until the stream ends.
 	ask(ctx context.Context, question *question, out *recorder) error
+	// refused is the parameter without which a request that failed may be made again, "" = none.
+	refused(question *question, err error) string
 }
 
 // question is a request made ready for a dialect: checked, and cut to what the provider accepts.
@@ -44,8 +47,7 @@ type question struct {
 	secrets   provider.Redactor
 	paused    []held // the answer so far, which paused
 	of        string // whose State this provider's is
-	// thoughtless says that the thoughts that go back are not asked for.
-	thoughtless bool
+	takes     func(parameter string) bool
 }
 
 // toolSpec is a Tool whose schema was taken apart one level deep; the values stay as they were written.
@@ -53,6 +55,7 @@ type toolSpec struct {
 	name, description string
 	schema            map[string]any
 	strict            *bool
+	cache             json.RawMessage
 }
 
 // NeedsHistory is true: these services keep no conversation.
@@ -79,23 +82,24 @@ func (n *network) Generate(ctx context.Context, request *Request, stream Stream)
 		if refused != nil {
 			return refused
 		}
-		asked := *ready
-		_, asks := n.dialect.(openAIResponses)
-		asks = asks && len(ready.tools) > 0
-		asked.secrets, asked.thoughtless = this.secrets, !asks || n.thoughtless.has(ready.of)
+		asked, without := *ready, []string(nil)
+		asked.secrets = this.secrets
+		asked.takes = func(name string) bool {
+			return !slices.Contains(model.GetUnsupportedParams(), name) && !slices.Contains(without, name) && !n.refused.Has(asked.of+name)
+		}
 		for range maxPauses {
 			out.again()
-			out.exchange = &provider.Exchange{Client: client, Secrets: this.secrets, Limits: n.bounds(this.limits), Events: true}
+			out.exchange = &provider.Exchange{Client: client, Secrets: this.secrets, Limits: n.bounds(this.limits)}
 			err := n.askOnce(ctx, asked, out)
-			if !asked.thoughtless && refusesThoughts(err) {
-				asked.thoughtless = true
+			if name := n.dialect.refused(&asked, err); name != "" {
+				without = append(without, name)
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			if asks {
-				n.thoughtless.note(asked.of, asked.thoughtless)
+			for _, name := range without {
+				n.refused.Note(asked.of+name, true)
 			}
 			asked.paused = append(asked.paused, out.said...)
 			if out.finished {
@@ -217,7 +221,7 @@ func toolSpecs(tools []Tool) ([]toolSpec, error) {
 				schema[key] = value
 			}
 		}
-		specs = append(specs, toolSpec{name: tool.Name, description: tool.Description, schema: schema, strict: tool.Strict})
+		specs = append(specs, toolSpec{name: tool.Name, description: tool.Description, schema: schema, strict: tool.Strict, cache: tool.Cache})
 	}
 	return specs, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"parley/actors/dialect/chat"
+	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
 )
 
@@ -23,7 +24,6 @@ func (openAIChat) home() string { return openAIHome }
 
 // ask lets the official client make the request, and reads the answer itself, as the gateway does.
 func (openAIChat) ask(ctx context.Context, question *question, out *recorder) error {
-	question.http.Lenient = true
 	client := openai.Client{Options: openAIOptions(question)}
 	var response *http.Response
 	if err := client.Post(ctx, "chat/completions", chatParams(question), &response, option.WithJSONSet("stream", true)); err != nil {
@@ -74,7 +74,7 @@ func (m *chatMouth) delta(delta *chat.Delta) error {
 	}
 	m.state.take(delta)
 	m.refused = m.refused || delta.Refusal != nil
-	for _, text := range []chat.Text{delta.Text, delta.Refusal} {
+	for _, text := range []rawjson.Text{delta.Text, delta.Refusal} {
 		if err := m.out.Text(text.String()); err != nil {
 			return err
 		}
@@ -103,6 +103,20 @@ func chatStop(reason chat.Finish, refused bool) Stop {
 	}
 }
 
+// capName is under which name the output cap goes out.
+func (q *question) capName() string {
+	return provider.CapName(q.agent.GetModel().GetBaseUrl() == "", q.takes)
+}
+
+// refused: some servers do not know how to be asked for usage, and each knows one or both of two names of the output cap.
+func (openAIChat) refused(question *question, err error) string {
+	sent := []string{provider.StreamOptions}
+	if question.maxOutput > 0 {
+		sent = append(sent, question.capName())
+	}
+	return provider.Refused(err, question.takes, sent...)
+}
+
 // openAIOptions are all the options there are: the service is built without the client, which would read the environment.
 func openAIOptions(question *question) []option.RequestOption {
 	options := []option.RequestOption{
@@ -126,20 +140,21 @@ func openAIOptions(question *question) []option.RequestOption {
 
 func chatParams(question *question) openai.ChatCompletionNewParams {
 	model := question.agent.GetModel()
-	params := openai.ChatCompletionNewParams{
-		Model:         model.GetName(),
-		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
+	params := openai.ChatCompletionNewParams{Model: model.GetName()}
+	if question.takes(provider.StreamOptions) {
+		params.StreamOptions.IncludeUsage = param.NewOpt(true)
 	}
-	if question.maxOutput > 0 && model.GetBaseUrl() == "" {
+	switch name := question.capName(); {
+	case question.maxOutput <= 0:
+	case name == provider.MaxCompletionTokens:
 		params.MaxCompletionTokens = param.NewOpt(question.maxOutput)
-	}
-	if question.maxOutput > 0 && model.GetBaseUrl() != "" {
+	case name == provider.MaxTokens:
 		params.MaxTokens = param.NewOpt(question.maxOutput)
 	}
-	if model.GetHasTemperature() {
+	if model.GetHasTemperature() && question.takes("temperature") {
 		params.Temperature = param.NewOpt(model.GetTemperature())
 	}
-	if model.GetHasTopP() {
+	if model.GetHasTopP() && question.takes("top_p") {
 		params.TopP = param.NewOpt(model.GetTopP())
 	}
 	if question.agent.GetInstructions() != "" {

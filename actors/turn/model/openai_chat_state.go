@@ -26,6 +26,7 @@ type detail struct {
 	fields rawjson.Fields
 	name   string // of the text; "" = it has none
 	text   strings.Builder
+	seam   rawjson.Seam
 }
 
 // take adds what an event says. Beyond the bound there will be no state.
@@ -98,7 +99,7 @@ func (s *chatState) detail(list string, item []byte, known int) {
 		case "text", "summary", "thinking":
 			if text, ok := plainText(field.Value); ok {
 				made.name = field.Name
-				made.text.WriteString(text)
+				made.text.WriteString(made.seam.Join(text).String())
 				continue
 			}
 		}
@@ -138,7 +139,7 @@ func (s *chatState) held(calls []*toolDraft) []held {
 			item[field.Name] = json.RawMessage(field.Value)
 		}
 		if one.name != "" {
-			item[one.name] = valid(joinHalves(one.text.String()))
+			item[one.name] = valid(one.text.String())
 		}
 		list, _ := message[one.list].([]any)
 		message[one.list] = append(list, item)

@@ -3,7 +3,9 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,10 +74,58 @@ func TestChatRequest(t *testing.T) {
 
 func TestChatCapIsNamedAsTheOwnServiceWantsIt(t *testing.T) {
 	agent := &agentpb.Agent{Model: &agentpb.Model{Name: "model-1"}}
-	own, err := chatParams(&question{agent: agent, maxOutput: 9}).MarshalJSON()
+	own, err := chatParams(&question{agent: agent, maxOutput: 9, takes: func(string) bool { return true }}).MarshalJSON()
 	require.NoError(t, err)
 	require.Contains(t, string(own), `"max_completion_tokens":9`)
 	require.NotContains(t, string(own), `"max_tokens"`)
+}
+
+// TestChatRefusedParameters: what a server does not know is left out, or goes out under its other name, and that is learned once.
+func TestChatRefusedParameters(t *testing.T) {
+	w := chatWire()
+	for name, c := range map[string]struct {
+		unsupported []string
+		refuses     string // what the server does not take
+		bodies      []string
+	}{
+		"the new name":   {nil, "max_tokens", []string{`"max_tokens":9`, `"max_completion_tokens":9`, `"max_completion_tokens":9`}},
+		"stream_options": {nil, "stream_options", []string{`"stream_options"`, `"max_tokens":9`, `"max_tokens":9`}},
+		"both":           {nil, "max_tokens stream_options", []string{`"max_tokens":9`, `"stream_options"`, `"max_completion_tokens":9`, `"max_completion_tokens":9`}},
+		"as the record says": {
+			[]string{"max_tokens", "stream_options", "temperature"},
+			"max_tokens stream_options temperature",
+			[]string{`"max_completion_tokens":9`, `"max_completion_tokens":9`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var bodies []string
+			var seen *exchangeLog
+			server, seen := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) {
+				bodies = append(bodies, seen.body) // one request at a time
+				for _, refused := range strings.Fields(c.refuses) {
+					if strings.Contains(seen.body, `"`+refused+`"`) {
+						response.WriteHeader(http.StatusBadRequest)
+						_, _ = io.WriteString(response, `{"detail":[{"type":"extra_forbidden","loc":["body","`+refused+`"],"msg":"Extra inputs are not permitted"}]}`)
+						return
+					}
+				}
+				stream(response, w.answer("Hello"))
+			})
+			adapter := adapterOf(t, w.kind, Config{})
+			request := w.request(server)
+			request.MaxOutputTokens = 9
+			request.Agent.Model.UnsupportedParams, request.Agent.Model.HasTemperature = c.unsupported, true
+			for range 2 {
+				answer, err := adapter.Generate(t.Context(), request, &overheard{})
+				require.NoError(t, err)
+				require.Equal(t, "Hello", answer.Text)
+			}
+			require.Len(t, bodies, len(c.bodies))
+			for i, part := range c.bodies {
+				require.Contains(t, bodies[i], part)
+			}
+		})
+	}
 }
 
 func TestChatToolCalls(t *testing.T) {

@@ -26,7 +26,6 @@ func (openAIResponses) ask(ctx context.Context, question *question, out *recorde
 	if err := responseSettings(&question.settings, &params); err != nil {
 		return err
 	}
-	question.http.Events = false // a document is read, too
 	var response *http.Response
 	if err := service.NewStreaming(ctx, params, option.WithResponseBodyInto(&response)).Err(); err != nil {
 		return err
@@ -44,10 +43,10 @@ func responseParams(question *question) responses.ResponseNewParams {
 	if question.maxOutput > 0 {
 		params.MaxOutputTokens = param.NewOpt(question.maxOutput)
 	}
-	if model.GetHasTemperature() {
+	if model.GetHasTemperature() && question.takes("temperature") {
 		params.Temperature = param.NewOpt(model.GetTemperature())
 	}
-	if model.GetHasTopP() {
+	if model.GetHasTopP() && question.takes("top_p") {
 		params.TopP = param.NewOpt(model.GetTopP())
 	}
 	for _, message := range question.messages {
@@ -67,22 +66,27 @@ func responseParams(question *question) responses.ResponseNewParams {
 		}
 		params.Tools = append(params.Tools, responses.ToolUnionParam{OfFunction: &function})
 	}
-	if !question.thoughtless {
+	if len(question.tools) > 0 && question.takes(includeParam) {
 		params.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
 	}
 	params.SetExtraFields(question.extra)
 	return params
 }
 
-// refusesThoughts says whether a service does not let a model be asked for the thoughts that go back: not all have some, and not all
-// imitators know how to be asked.
-func refusesThoughts(err error) bool {
+const includeParam = "include"
+
+// refused: not all services let a model be asked for the thoughts that go back. Not all have some, and not all imitators know how to be asked.
+func (openAIResponses) refused(question *question, err error) string {
 	failed, ok := errors.AsType[*provider.Failure](err)
 	if !ok || failed.InStream || failed.Status != http.StatusBadRequest && failed.Status != http.StatusUnprocessableEntity {
-		return false
+		return ""
 	}
 	words := strings.ToLower(failed.Param + " " + failed.Message)
-	return strings.Contains(words, "include") || strings.Contains(words, "encrypted content is not supported")
+	asked := len(question.tools) > 0 && question.takes(includeParam)
+	if asked && (strings.Contains(words, includeParam) || strings.Contains(words, "encrypted content is not supported")) {
+		return includeParam
+	}
+	return ""
 }
 
 func responseItems(message *Message, of string) []responses.ResponseInputItemUnionParam {

@@ -88,7 +88,7 @@ func TestResponsesManners(t *testing.T) {
 	said := delta("output_text", responsesAt("m1", 0, ""), "Hel")
 	bare := responsesCompleted()
 	head := itemAt("added", 0, responsesCall("i1", "c1", "f", `""`))
-	for _, m := range []manner{
+	for _, m := range append([]manner{
 		// A call in any of its places.
 		{name: "call_in_added", events: []string{itemAt("added", 0, responsesCall("i1", "c1", "f", seven)), bare}, calls: called, stop: StopTools},
 		{name: "call_in_item_done", events: []string{itemAt("done", 0, responsesCall("i1", "c1", "f", seven)), bare}, calls: called, stop: StopTools},
@@ -211,7 +211,6 @@ func TestResponsesManners(t *testing.T) {
 		{name: "a_document_that_is_not_whole", typ: "application/json", events: []string{responsesDocument("in_progress", responsesMessage("m1", "Hel"))}, text: "Hel", code: CodeProviderError, says: "in_progress"},
 		{name: "a_document_with_an_error", typ: "application/json", events: []string{"{\n \"error\": {\n  \"message\": \"it broke\"\n }\n}"}, code: CodeProviderError, says: "it broke"},
 		{name: "half_a_document", typ: "application/json", events: []string{`{"object":"response","output":[`}, code: CodeCut, asked: 3},
-		{name: "a_page", typ: "text/html", events: []string{"<html>hello</html>"}, code: CodeProviderError, says: "a document and not"},
 		{name: "a_field_of_another_type", events: []string{said, responsesEvent("response.output_text.delta", responsesAt("m1", 0, `,"delta":7`))}, text: "Hel", code: CodeProviderError, says: "`delta`"},
 		{name: "an_index_in_a_text", events: []string{head, delta(args, `,"output_index":"0"`, `{"x":7}`), bare}, calls: called, stop: StopTools},
 
@@ -220,7 +219,7 @@ func TestResponsesManners(t *testing.T) {
 		{name: "thoughts_in_usage", events: []string{said, strings.Replace(bare, `"reasoning_tokens":0`, `"reasoning_tokens":3`, 1)}, text: "Hel", stop: StopEnd, usage: Usage{InputTokens: 11, OutputTokens: 7, CachedInputTokens: 5, ReasoningTokens: 3, Known: true}},
 		{name: "usage_before_the_end", events: []string{said, end("in_progress", "in_progress", ""), strings.Replace(bare, responsesUsage, `"usage":null`, 1)}, text: "Hel", stop: StopEnd},
 		{name: "usage_in_part", events: []string{said, strings.Replace(bare, responsesUsage, `"usage":{"input_tokens":11}`, 1)}, text: "Hel", stop: StopEnd, usage: Usage{InputTokens: 11}},
-	} {
+	}, complaints()...) {
 		t.Run(m.name, func(t *testing.T) {
 			if m.usage == (Usage{}) && (m.stop != "" || strings.Contains(strings.Join(m.events, ""), responsesUsage)) {
 				m.usage = fullUsage
@@ -233,4 +232,16 @@ func TestResponsesManners(t *testing.T) {
 func responsesDocument(status string, output ...string) string {
 	whole := responsesObject(status, `,"error":null,"output":[`+strings.Join(output, ",")+`],`+responsesUsage)
 	return strings.TrimPrefix(whole, `"response":`)
+}
+
+// complaints are answers of every dialect that say only what went wrong.
+func complaints() []manner {
+	return []manner{
+		{name: "a_list_of_errors", typ: "application/json", events: []string{`[{"error":{"code":400,"message":"it broke","status":"INVALID_ARGUMENT"}}]`}, code: CodeInvalidRequest, says: "it broke"},
+		{name: "a_list_of_details", typ: "application/json", events: []string{`{"detail":[{"loc":["body","model"],"msg":"it broke","type":"missing"}]}`}, code: CodeProviderError, says: "model: it broke"},
+		{name: "a_list_of_causes", typ: "application/json", events: []string{`{"errors":[{"message":"it broke"}]}`}, code: CodeProviderError, says: "it broke"},
+		{name: "a_msg", typ: "application/json", events: []string{`{"code":1210,"msg":"it broke"}`}, code: CodeProviderError, says: "it broke"},
+		{name: "plain_text", typ: "text/plain", events: []string{"it broke"}, code: CodeProviderError, says: "it broke"},
+		{name: "a_page", typ: "text/html", events: []string{"<html><body><h1>it</h1>broke</body></html>"}, code: CodeProviderError, says: "it broke"},
+	}
 }

@@ -36,7 +36,7 @@ type strand struct {
 	name  string // one of text, summary, thought
 	index int64
 	said  strings.Builder
-	half  string // of a character
+	seam  rawjson.Seam
 }
 
 const (
@@ -85,7 +85,7 @@ func (r *responseReader) text(told object, place, wanted string) error {
 	}
 	whole := told.text("text")
 	if place == "refusal" {
-		whole = cmp.Or(told.text("refusal"), whole)
+		whole = told.text("refusal").And(whole)
 	}
 	return r.complete(item.strand(place, told), whole, place)
 }
@@ -97,7 +97,7 @@ func (r *responseReader) part(told, part object, place string) error {
 	if err != nil {
 		return err
 	}
-	return r.complete(item.strand(place, told), part.text("text")+part.text("refusal"), place)
+	return r.complete(item.strand(place, told), part.text("text").And(part.text("refusal")), place)
 }
 
 // placeOf is the place where the text of a part comes in pieces.
@@ -121,9 +121,11 @@ func kindOf(place string) string {
 }
 
 // say passes a piece on.
-func (r *responseReader) say(to *strand, piece, place string) error {
-	piece, to.half = waiting(joinHalves(to.half + piece))
-	piece = valid(piece)
+func (r *responseReader) say(to *strand, piece rawjson.Text, place string) error {
+	return r.pass(to, valid(to.seam.Join(piece).String()), place)
+}
+
+func (r *responseReader) pass(to *strand, piece, place string) error {
 	to.said.WriteString(piece)
 	if kindOf(place) == thinking {
 		r.out.thought(piece)
@@ -134,13 +136,13 @@ func (r *responseReader) say(to *strand, piece, place string) error {
 }
 
 // complete passes on what is missing of a text. Of one that differs from what was said, nothing: what is said stays.
-func (r *responseReader) complete(to *strand, whole, place string) error {
-	rest, goesOn := strings.CutPrefix(valid(whole), to.said.String())
+func (r *responseReader) complete(to *strand, whole rawjson.Text, place string) error {
+	rest, goesOn := strings.CutPrefix(valid(whole.String()), to.said.String())
 	if !goesOn || rest == "" {
 		return nil
 	}
-	to.half = "" // it is in the rest
-	return r.say(to, rest, place)
+	to.seam = rawjson.Seam{} // what it holds is in the rest
+	return r.pass(to, rest, place)
 }
 
 // strand is the part of an item that an event is about.
@@ -175,7 +177,7 @@ func (r *responseReader) settle(item *responseItem, name string, parts []object,
 		}
 	}
 	for i, part := range parts {
-		text, at := valid(part.text("text")+part.text("refusal")), placeOf(part, place)
+		text, at := valid(part.text("text").And(part.text("refusal")).String()), placeOf(part, place)
 		r.refused = r.refused || at == "refusal"
 		whole.WriteString(text)
 		rest := whole.Len() - said.Len()
@@ -187,8 +189,8 @@ func (r *responseReader) settle(item *responseItem, name string, parts []object,
 			item.strands = append(item.strands, last)
 		}
 		piece := text[max(len(text)-rest, 0):]
-		last.half = "" // it is in the rest
-		if err := r.say(last, piece, at); err != nil {
+		last.seam = rawjson.Seam{} // what it holds is in the rest
+		if err := r.pass(last, piece, at); err != nil {
 			return err
 		}
 		said.WriteString(piece)
@@ -208,7 +210,7 @@ func (r *responseReader) arguments(told object, wanted string) error {
 	if err := r.out.names(item.call, told.string("call_id"), told.string("name")); err != nil {
 		return err
 	}
-	return r.out.settles(item.call, told.arguments("arguments"))
+	return r.out.settles(item.call, told.arguments("arguments").String())
 }
 
 // item takes an item that is added or done.
@@ -249,9 +251,9 @@ func (r *responseReader) fill(item *responseItem, told object, begins bool) erro
 		}
 		item.call.partial = !begins && told.string("status") == "incomplete"
 		if begins {
-			return r.out.begins(item.call, told.arguments("arguments"))
+			return r.out.begins(item.call, told.arguments("arguments").String())
 		}
-		return r.out.settles(item.call, told.arguments("arguments"))
+		return r.out.settles(item.call, told.arguments("arguments").String())
 	case thinking:
 		r.out.alive()
 		if told.string("encrypted_content") != "" || len(told.list("content")) > 0 { // others are known to the provider only if it stores them
@@ -495,7 +497,7 @@ func (r *responseReader) sayRest(output []object) (bool, error) {
 		if itemKind(item) == message {
 			for _, part := range item.list("content") {
 				r.refused = r.refused || placeOf(part, "") == "refusal"
-				whole.WriteString(part.text("text") + part.text("refusal"))
+				whole.WriteString(part.text("text").And(part.text("refusal")).String())
 			}
 		}
 	}

@@ -186,7 +186,7 @@ func New(config Config) Providers {
 	calls := newCaller(config)
 	client, guarded := newHTTPClient(config), config.Guard.Direct()
 	over := func(kind agentpb.Provider, speak dialect) Provider {
-		return &network{caller: calls, client: client, guarded: guarded, name: providerName(kind), dialect: speak, thoughtless: &learned{}}
+		return &network{caller: calls, client: client, guarded: guarded, name: providerName(kind), dialect: speak, refused: &provider.Learned{}}
 	}
 	return Providers{
 		agentpb.Provider_SCRIPTED:         &scripted{caller: calls},

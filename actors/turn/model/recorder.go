@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
 )
 
@@ -48,6 +49,7 @@ type toolDraft struct {
 	key       int64
 	id, name  string
 	arguments strings.Builder // what came in pieces
+	seam      rawjson.Seam    // of them
 	head      string          // what stood where the call began
 	final     string          // what the provider said last of all of them
 	counted   int             // bytes of the arguments that were heard
@@ -57,7 +59,7 @@ type toolDraft struct {
 
 // said is the arguments as the place says that counts: the last one, else the pieces, else where the call began.
 func (d *toolDraft) said() string {
-	pieces := joinHalves(strings.TrimSpace(d.arguments.String()))
+	pieces := strings.TrimSpace(d.arguments.String())
 	switch head := strings.TrimSpace(d.head); {
 	case d.final != "":
 		return d.final
@@ -183,7 +185,8 @@ func (r *recorder) begins(draft *toolDraft, arguments string) error {
 }
 
 // adds notes a piece of arguments.
-func (r *recorder) adds(draft *toolDraft, piece string) error {
+func (r *recorder) adds(draft *toolDraft, next rawjson.Text) error {
+	piece := draft.seam.Join(next).String()
 	draft.arguments.WriteString(piece)
 	extra := min(draft.arguments.Len()-draft.counted, len(piece))
 	if extra <= 0 {

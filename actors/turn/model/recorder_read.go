@@ -1,14 +1,12 @@
 package model
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
-	"strings"
 
 	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
@@ -18,83 +16,55 @@ import (
 // is dropped looks like an answer that is whole.
 
 // read hands the events of an answer to a dialect until one ends it, or the document that came in their place.
-func (q *question) read(response *http.Response, event func(data object) (ended bool, err error), document func(data object) error) error {
+func (q *question) read(response *http.Response, event func(told object) (ended bool, err error), document func(told object) error) error {
 	defer func() { _ = response.Body.Close() }() // the verdict knows what went wrong with it
-	if packed := response.Header.Get("Content-Encoding"); packed != "" && packed != "identity" {
-		return &provider.Failure{Class: provider.Unreadable, Message: "it compressed its stream though it was asked not to"}
-	}
-	const window = 16 << 10 // which the reader of events then shares
-	body := bufio.NewReaderSize(littleByLittle{response.Body}, window)
-	first, err := firstByte(body)
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil
-	case err != nil:
-		return err
-	case first == '{':
-		return q.readDocument(body, document)
-	case !isEvents(response, body):
-		return &provider.Failure{Class: provider.Unreadable, Message: "it answered with a document and not with a stream of events"}
-	}
-	events := provider.NewEvents(body)
+	events := provider.NewEvents(response.Body)
 	for {
 		data, err := events.Next()
-		if errors.Is(err, io.EOF) || err == nil && string(data) == "[DONE]" {
-			return nil
+		if errors.Is(err, io.EOF) {
+			return q.end(events, document)
 		}
 		if err != nil {
 			return err
 		}
-		if len(data) == 0 {
-			continue
-		}
-		if !json.Valid(data) {
-			if _, more := body.Peek(1); errors.Is(more, io.EOF) {
-				return nil // it is cut, and there is no more of it
-			}
-			return provider.ErrUnreadable // behind the end of an answer that does not matter
-		}
 		told := newObject(data)
 		ended, err := event(told)
-		if err = cmpErr(err, told.wrong()); err != nil || ended {
+		if err = cmp.Or(err, told.wrong()); err != nil || ended {
 			return err
 		}
 	}
 }
 
-func (q *question) readDocument(body io.Reader, take func(document object) error) error {
-	var data json.RawMessage
-	if err := json.NewDecoder(body).Decode(&data); err != nil {
-		if _, malformed := errors.AsType[*json.SyntaxError](err); malformed {
-			return unreadable("")
-		}
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil
-		}
+// end takes what came outside of events.
+func (q *question) end(events *provider.Events, document func(told object) error) error {
+	data, err := events.Rest(q.secrets)
+	if err != nil || data == nil {
 		return err
 	}
 	told := newObject(data)
 	if complaint := q.complaint(told); complaint != nil {
-		if complaint.Class == provider.Unnamed { // it says what it does, and would again
-			complaint.Class, complaint.InStream = provider.Unreadable, false
-		}
+		complaint.InStream = events.Heard
+		complaint.Final = complaint.Final || !events.Heard && complaint.Class == provider.Unnamed // it says what it does, and would again
 		return complaint
 	}
-	return cmpErr(take(told), told.wrong())
+	if events.Heard {
+		return nil
+	}
+	return cmp.Or(document(told), told.wrong())
 }
 
 // complaint is the failure that an event or a document without a type of its own stands for, nil = none.
 func (q *question) complaint(told object) *provider.Failure {
-	kind := told.string("type")
-	switch {
-	case kind == "error", kind == "" && (told.has("error") || told.string("object") == "error"):
-		return provider.Complaint(0, told.raw, q.secrets)
-	case kind == "" && told.has("error_message"):
-		return q.unknownEnd(told.string("error_message"))
-	case kind == "" && told.string("object") == "" && told.has("message") && !told.has("role"):
-		return provider.Complaint(0, told.raw, q.secrets)
+	fields := told.fields
+	if items, err := rawjson.Array(told.raw, maxValues); err == nil && len(items) > 0 { // a list of them
+		fields, _ = rawjson.Object(items[0]) // nothing, if it is none
 	}
-	return nil
+	kind := fields.Text("type")
+	own := kind != "" || fields.Text("object") != "" || fields.Get("role") != nil
+	if kind != "" && kind != "error" || !provider.Complains(fields, own) {
+		return nil
+	}
+	return provider.Complaint(0, told.raw, q.secrets)
 }
 
 // unknownEnd is an end of an answer of which the protocol does not say that it is complete, in the provider's words.
@@ -105,51 +75,6 @@ func (q *question) unknownEnd(words string) *provider.Failure {
 
 func unreadable(what string) error {
 	return &provider.Failure{Class: provider.Unreadable, InStream: true, Message: what, Reason: provider.ErrUnreadable}
-}
-
-// littleByLittle reads no more at a time than the clients do: what breaks a limit takes down what was read with it.
-type littleByLittle struct{ body io.Reader }
-
-func (l littleByLittle) Read(p []byte) (int, error) {
-	const most = 4 << 10
-	return l.body.Read(p[:min(len(p), most)])
-}
-
-// firstByte looks at the first byte that is not blank.
-func firstByte(body *bufio.Reader) (byte, error) {
-	if mark, _ := body.Peek(len("\uFEFF")); string(mark) == "\uFEFF" {
-		_, _ = body.Discard(len(mark)) // it is there
-	}
-	for {
-		c, err := body.ReadByte()
-		if err != nil {
-			return 0, err
-		}
-		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
-			return c, body.UnreadByte()
-		}
-	}
-}
-
-// isEvents says whether a response is a stream of events, be it that only its bytes say so.
-func isEvents(response *http.Response, body *bufio.Reader) bool {
-	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind == "text/event-stream" {
-		return true
-	}
-	head, _ := body.Peek(len("event:")) // as much as there is
-	for _, field := range []string{"data:", "event:", "id:", "retry:", ":"} {
-		if bytes.HasPrefix(head, []byte(field)) {
-			return true
-		}
-	}
-	return false
-}
-
-func cmpErr(first, second error) error {
-	if first != nil {
-		return first
-	}
-	return second
 }
 
 // object is a JSON object of an answer. What has another type than it should is taken for what it plainly means; otherwise it is as if it
@@ -190,7 +115,7 @@ func (o object) has(name string) bool { return o.fields.Get(name) != nil }
 func (o object) string(name string) string { return o.fields.Text(name) }
 
 // text is a field with a text: a string, an object with a text, or several of them.
-func (o object) text(name string) string {
+func (o object) text(name string) rawjson.Text {
 	text, ok := plainText(o.fields.Get(name))
 	if !ok {
 		o.note(name)
@@ -198,47 +123,39 @@ func (o object) text(name string) string {
 	return text
 }
 
-func plainText(raw []byte) (string, bool) {
+func plainText(raw []byte) (rawjson.Text, bool) {
 	if rawjson.IsNull(raw) {
-		return "", true
+		return nil, true
 	}
 	switch raw[0] {
 	case '"':
-		var text string
-		err := json.Unmarshal(raw, &text)
-		if strings.Contains(text, "\uFFFD") {
-			text = withHalves(raw)
-		}
-		return text, err == nil
+		return raw, true
 	case '{':
 		fields, err := rawjson.Object(raw)
 		inner := fields.Get("text")
-		if err != nil || inner == nil || inner[0] != '"' {
-			return "", false
-		}
-		return plainText(inner)
+		return inner, err == nil && inner != nil && inner[0] == '"'
 	case '[':
 		elements, err := rawjson.Array(raw, maxValues)
-		var whole strings.Builder
+		var whole rawjson.Text
 		for _, element := range elements {
 			text, ok := plainText(element)
 			if !ok || element[0] == '[' {
-				return "", false
+				return nil, false
 			}
-			whole.WriteString(text)
+			whole = whole.And(text)
 		}
-		return whole.String(), err == nil
+		return whole, err == nil
 	}
-	return "", false
+	return nil, false
 }
 
 // arguments are those of a call: JSON in a string, or the JSON itself.
-func (o object) arguments(name string) string {
+func (o object) arguments(name string) rawjson.Text {
 	raw := o.fields.Get(name)
-	if len(raw) > 0 && raw[0] == '"' {
-		return o.text(name)
+	if raw == nil || raw[0] == '"' {
+		return raw
 	}
-	return string(raw)
+	return rawjson.AppendString(nil, string(raw))
 }
 
 // number is a place in a list, -1 = it is not told.

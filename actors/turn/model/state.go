@@ -62,6 +62,8 @@ type piece struct {
 	text string
 	call *ToolCall
 	raw  json.RawMessage // beside a call: what was added to it
+	// cache is the Control of the CachePoint that it ends with.
+	cache json.RawMessage
 }
 
 // pieces is an answer in the order in which it was said, with its state if that is of the provider that is asked. Text and calls are the

@@ -86,7 +86,7 @@ func (r *Records) PutModel(key, provider string) {
 	r.tb.Helper()
 	r.Store(catalog.Models, "default/"+key, &directorypb.Model{
 		ProjectId: "default", Key: key, ProviderKey: provider, ModelId: "big-1", Category: "llm",
-		Settings: []byte(`{"contextTokens":9000,"maxRetries":0,"totalTimeoutMs":5000,"temperature":0.9}`),
+		Settings: []byte(`{"contextTokens":9000,"maxRetries":0,"totalTimeoutMs":5000,"temperature":0.9,"unsupportedParams":["stream_options"]}`),
 		Pricing:  []byte(`{"inputTokenPer1M":2,"outputTokenPer1M":4}`),
 	})
 }

@@ -79,6 +79,8 @@ func ends() []Manner {
 	}
 	return []Manner{
 		{Name: "without the end mark", Body: events(text("Hello"), stop), Text: "Hello", Finish: "stop"},
+		{Name: "cut behind the end", Body: events(text("Hello"), stop) + `data: {"usage":`, Text: "Hello", Finish: "stop"},
+		{Name: "cut within an event", Body: events(text("Hello")) + `data: {"choices":[`, Text: "Hello", Failure: " "},
 		{Name: "without a finish_reason", Body: events(text("Hello"), done), Text: "Hello", Finish: "stop"},
 		{Name: "empty finish_reason", Body: events(`{"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":""}]}`, stop, done), Text: "Hello", Finish: "stop"},
 		{Name: "finish_reason twice", Body: events(text("Hello"), stop, stop, done), Text: "Hello", Finish: "stop"},
@@ -218,6 +220,13 @@ func documents() []Manner {
 		whole(Manner{Name: "an error for a document", Body: `{"object":"error","message":"the upstream broke"}`, Failure: "the upstream broke"}),
 		whole(Manner{Name: "an error_message for a document", Body: `{"choices":null,"error_message":"the upstream broke"}`, Failure: "the upstream broke"}),
 		whole(Manner{Name: "an error for a document over several lines", Body: "{\n  \"error\": {\n    \"message\": \"the upstream broke\"\n  }\n}\n", Failure: "the upstream broke"}),
+		whole(Manner{Name: "a list of errors for a document", Body: `[{"error":{"code":400,"message":"the upstream broke","status":"INVALID_ARGUMENT"}}]`, Failure: "the upstream broke"}),
+		whole(Manner{Name: "a detail for a document", Body: `{"detail":"the upstream broke"}`, Failure: "the upstream broke"}),
+		whole(Manner{Name: "a list of details for a document", Body: `{"detail":[{"loc":["body","model"],"msg":"the upstream broke","type":"missing"}]}`, Failure: "model: the upstream broke"}),
+		whole(Manner{Name: "a list of causes for a document", Body: `{"errors":[{"message":"the upstream broke"},"twice"]}`, Failure: "the upstream broke; twice"}),
+		whole(Manner{Name: "a msg for a document", Body: `{"code":1210,"msg":"the upstream broke"}`, Failure: "the upstream broke"}),
+		{Name: "plain text", Body: "the upstream broke", Failure: "the upstream broke"},
+		{Name: "a page", Body: "<!DOCTYPE html>\n<html><head><title>x</title></head>\n<body><h1>the upstream</h1>\n<p>broke</p></body></html>", Failure: "the upstream broke"},
 		whole(Manner{Name: "a document without choices", Body: `{"id":"x","choices":[]}`, Failure: "choices"}),
 	}
 }
