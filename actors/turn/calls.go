@@ -219,10 +219,11 @@ func (l *modelLoop) change(c *toolCall, with func(record *conversationpb.ToolCal
 
 // outcome is the result of a call.
 type outcome struct {
-	call *toolCall
-	text string
-	err  error
-	took time.Duration
+	call   *toolCall
+	text   string
+	images []model.Image
+	err    error
+	took   time.Duration
 }
 
 // milliseconds is how long the call ran, rounded up; 0 = it was not run.
@@ -373,11 +374,11 @@ func (l *modelLoop) runTool(ctx context.Context, c *toolCall) (result outcome) {
 		result.took = time.Since(begun)
 		l.runner.metrics.tools.WithLabelValues(result.label()).Observe(result.took.Seconds())
 	}()
-	text, err := c.tool.Run(ctx, tool.Call{
+	answered, err := c.tool.Run(ctx, tool.Call{
 		ID: c.open.GetId(), IdempotencyKey: c.key, ConversationID: l.run.job.ConversationID, RunID: l.run.job.RunID,
 		UserID: l.run.job.UserID, Args: c.args, Context: l.context,
 	})
-	return outcome{call: c, text: text, err: err}
+	return outcome{call: c, text: answered.Text, images: answered.Images, err: err}
 }
 
 var errToolTime = errors.New("it took too long")
