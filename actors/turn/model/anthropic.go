@@ -197,6 +197,9 @@ func anthropicContent(blocks []anthropic.ContentBlockParamUnion, one piece) []an
 
 func anthropicResult(message Message) anthropic.ContentBlockParamUnion {
 	result := anthropic.ToolResultBlockParam{ToolUseID: message.ToolID}
+	if message.Failed {
+		result.IsError = anthropic.Bool(true)
+	}
 	if strings.TrimSpace(message.Content) != "" {
 		result.Content = []anthropic.ToolResultBlockParamContentUnion{{OfText: &anthropic.TextBlockParam{Text: message.Content}}}
 	}

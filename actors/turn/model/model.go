@@ -101,6 +101,7 @@ type Message struct {
 	Images    []Image    // user
 	ToolCalls []ToolCall // assistant
 	ToolID    string     // tool: the call this answers
+	Failed    bool       // tool: Content is an error
 	State     []byte     // assistant: that of the Answer
 }
 
