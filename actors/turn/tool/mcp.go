@@ -241,7 +241,7 @@ func (s *server) runTool(name string, spec *agentpb.MCP, idempotent bool) func(c
 		// All calls of a session fail, including running ones, when one of them finds that the server no longer knows
 		// the session.
 		if errors.Is(err, mcp.ErrSessionMissing) && (idempotent || progress.unseen()) ||
-			idempotent && errors.Is(err, mcp.ErrConnectionClosed) {
+			idempotent && s.broke(err) {
 			result, err = s.call(ctx, params)
 		}
 		var answered *jsonrpc.Error

@@ -6,8 +6,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -167,7 +170,7 @@ func (s *server) forget() {
 func (s *server) connectAndList(ctx context.Context) (*offer, error) {
 	open := s.acquire()
 	if open == nil {
-		connected, err := s.connect(ctx) //nolint:contextcheck // its goroutines end with it, not with who opens it
+		connected, err := s.connect(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("connect: %w", err)
 		}
@@ -183,7 +186,7 @@ func (s *server) connectAndList(ctx context.Context) (*offer, error) {
 }
 
 // connect opens a session, in use by the caller, and starts its goroutine.
-func (s *server) connect(ctx context.Context) (*session, error) {
+func (s *server) connect(ctx context.Context) (*session, error) { //nolint:contextcheck // a session's goroutines end with it, not with who opens it
 	inner, over, err := s.transport()
 	if err != nil {
 		return nil, err
@@ -303,13 +306,19 @@ func (s *server) call(ctx context.Context, params *mcp.CallToolParams) (*callRes
 	defer context.AfterFunc(s.pool.ctx, cancel)()
 	ctx, answer := withReply(ctx)
 	_, err = open.CallTool(ctx, params)
-	if errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, mcp.ErrConnectionClosed) {
+	if errors.Is(err, mcp.ErrSessionMissing) || s.broke(err) {
 		s.drop(open)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return readResult(answer.result)
+}
+
+// broke reports whether an error says that the connection is over: of a process, also where its end was met first.
+func (s *server) broke(err error) bool {
+	return errors.Is(err, mcp.ErrConnectionClosed) ||
+		s.spec.GetUrl() == "" && (errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed))
 }
 
 // reach returns a session for a use, waiting for one to be opened if necessary.
