@@ -9,13 +9,15 @@ TOOLS := $(GO) tool -modfile=.ci/tools/go.mod
 NPM   := cmd/parley/testdata/openai
 # The official clients of A2A.
 A2A   := cmd/parley/testdata/a2a
+# The reference server of MCP.
+MCP   := cmd/parley/testdata/mcp
 # The accessibility checker of the page's tests, and the packages that the page's vendored code is copied from.
 PAGE  := cmd/parley/testdata/page
 # Where `make run` keeps its data.
 DATA  ?= parley-data
 
 .DEFAULT_GOAL := help
-.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke bench-gate bench-client nightly generate routes fmt lint vet tidy deadcode browser network openai a2a page-tools page-vendor page-types clean
+.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke bench-gate bench-client nightly generate routes fmt lint vet tidy deadcode browser network openai a2a mcp page-tools page-vendor page-types clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -30,7 +32,7 @@ run: build ## build, start one node on its embedded defaults, say where to click
 cluster: build ## start three nodes on this machine and say how to play with them
 	@./cmd/parley/cluster.sh
 
-test: browser network openai a2a page-tools page-types ## everything that must pass: all tests of all packages, with real processes and a real browser
+test: browser network openai a2a mcp page-tools page-types ## everything that must pass: all tests of all packages, with real processes and a real browser
 	$(GO) run ./.ci/gate ./... ./.ci/gate
 
 check: fmt-check vet lint ## format, vet, lint, and the tests that need no process or browser
@@ -39,7 +41,7 @@ check: fmt-check vet lint ## format, vet, lint, and the tests that need no proce
 # The actor engine sets the global logger of gRPC whenever a node starts, unguarded: several nodes in one test process
 # would be reported for nothing else.
 RACE = -race '-gcflags=google.golang.org/grpc/grpclog/...=-race=false -l'
-race: browser network openai a2a page-tools ## all tests under the race detector
+race: browser network openai a2a mcp page-tools ## all tests under the race detector
 	$(GO) test $(RACE) -timeout 40m ./...
 
 SEED ?= 1
@@ -120,6 +122,10 @@ openai: ## install Node.js and the npm clients of the OpenAI API for the tests w
 a2a: ## install the npm clients of A2A for the tests with them, where they are missing
 	@command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm) >/dev/null
 	@cd $(A2A) && (cmp -s package-lock.json node_modules/.installed || (npm ci --silent && cp package-lock.json node_modules/.installed))
+
+mcp: ## install the reference server of MCP for the tests with it, where it is missing
+	@command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm) >/dev/null
+	@cd $(MCP) && (cmp -s package-lock.json node_modules/.installed || (npm ci --silent && cp package-lock.json node_modules/.installed))
 
 page-tools: ## install the accessibility checker for the page tests, where it is missing
 	@command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm) >/dev/null

@@ -17,6 +17,7 @@ type Answer struct {
 	mu     sync.Mutex
 	need   int64
 	asked  int64 // need, rounded
+	waits  bool  // for memory
 	failed error
 
 	// Guarded by the budget.
@@ -69,7 +70,17 @@ func (a *Answer) Take(bytes int64) error {
 	case more > a.budget.reserve:
 		return a.give(ErrTooLarge)
 	}
-	return a.budget.acquire(a, more)
+	a.waiting(true)
+	if err = a.budget.acquire(a, more); err == nil {
+		a.waiting(false)
+	}
+	return err
+}
+
+func (a *Answer) waiting(now bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waits = now
 }
 
 // count adds to the need and returns what is to be asked for; more than there ever is = the answer is too large.
@@ -127,13 +138,16 @@ func (a *Answer) Keep(bytes int64) bool {
 	return err == nil && (more == 0 || more <= a.budget.reserve && a.budget.keep(a, more))
 }
 
-// Err is why the answer was given up, nil = it was not.
+// Err is why the answer was given up, nil = it was not. Who reads it may not know yet that the time is over.
 func (a *Answer) Err() error {
 	if a == nil {
 		return nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.failed == nil && a.waits && a.ctx.Err() != nil {
+		return ErrBusy
+	}
 	return a.failed
 }
 

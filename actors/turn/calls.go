@@ -39,6 +39,7 @@ type toolCall struct {
 	problem string     // why it is not run
 	changed bool       // a person set other arguments
 	open    *conversationpb.OpenCall
+	images  []model.Image // of its result
 	done    bool
 }
 
@@ -219,10 +220,11 @@ func (l *modelLoop) change(c *toolCall, with func(record *conversationpb.ToolCal
 
 // outcome is the result of a call.
 type outcome struct {
-	call *toolCall
-	text string
-	err  error
-	took time.Duration
+	call   *toolCall
+	text   string
+	images []model.Image
+	err    error
+	took   time.Duration
 }
 
 // milliseconds is how long the call ran, rounded up; 0 = it was not run.
@@ -314,6 +316,7 @@ func gather(ctx context.Context, outcomes <-chan outcome) ([]outcome, error) {
 func (l *modelLoop) results(ctx context.Context, batch []outcome) (*conversationpb.Progressed, error) {
 	results := &conversationpb.ToolResults{}
 	for _, o := range batch {
+		o.text += l.keepImages(o.call, o.images)
 		text, failure := l.bounded(o)
 		l.change(o.call, func(record *conversationpb.ToolCall) {
 			record.Result, record.Error, record.TookMs = text, failure, o.milliseconds()
@@ -373,11 +376,11 @@ func (l *modelLoop) runTool(ctx context.Context, c *toolCall) (result outcome) {
 		result.took = time.Since(begun)
 		l.runner.metrics.tools.WithLabelValues(result.label()).Observe(result.took.Seconds())
 	}()
-	text, err := c.tool.Run(ctx, tool.Call{
+	answered, err := c.tool.Run(ctx, tool.Call{
 		ID: c.open.GetId(), IdempotencyKey: c.key, ConversationID: l.run.job.ConversationID, RunID: l.run.job.RunID,
 		UserID: l.run.job.UserID, Args: c.args, Context: l.context,
 	})
-	return outcome{call: c, text: text, err: err}
+	return outcome{call: c, text: answered.Text, images: answered.Images, err: err}
 }
 
 var errToolTime = errors.New("it took too long")
@@ -386,12 +389,17 @@ var errToolTime = errors.New("it took too long")
 func (l *modelLoop) showResults() {
 	asked := model.Message{Role: model.Assistant, Content: l.tools.newestText, State: l.tools.newestState}
 	var results []model.Message
+	var images []model.Image
 	for _, c := range l.tools.newest {
 		record := l.tools.calls[c.at]
 		asked.ToolCalls = append(asked.ToolCalls, model.ToolCall{
 			ID: record.GetId(), Name: record.GetName(), Arguments: record.GetArguments(),
 		})
-		results = append(results, model.Message{Role: model.ToolRole, ToolID: record.GetId(), Content: resultText(record)})
+		results = append(results, resultMessage(record))
+		images = append(images, c.images...)
+	}
+	if len(images) > 0 {
+		results = append(results, model.Message{Role: model.User, Content: imagesOfResults, Images: images})
 	}
 	l.request.Messages = append(append(l.request.Messages, asked), results...)
 	l.request.Step++
@@ -401,12 +409,13 @@ func (l *modelLoop) showResults() {
 	l.tools.newest, l.tools.newestText, l.tools.newestState, l.tools.newestGiven = nil, "", nil, false
 }
 
-// resultText is a call's result as a model reads it.
-func resultText(call *conversationpb.ToolCall) string {
+// resultMessage is a call's result as a model reads it.
+func resultMessage(call *conversationpb.ToolCall) model.Message {
+	message := model.Message{Role: model.ToolRole, ToolID: call.GetId(), Content: call.GetResult()}
 	if call.GetError() != "" {
-		return "error: " + call.GetError()
+		message.Content, message.Failed = "error: "+call.GetError(), true
 	}
-	return call.GetResult()
+	return message
 }
 
 // closeCalls sets an error on every call of the turn that has no result.

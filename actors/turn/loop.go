@@ -63,6 +63,8 @@ type toolLedger struct {
 	newestText  string
 	newestState []byte // what only its provider can read of it
 	newestGiven bool   // they came with the message: no model call of this turn asked for them
+	images      int    // of results, that are kept for the model
+	imageBytes  int64
 }
 
 // ledger is what the turn costs, and what its budget allows.

@@ -38,6 +38,7 @@ type Runner struct {
 	config  Config
 	metrics *metrics
 	texts   *texts
+	images  atomic.Int64 // bytes of tools' images that turns keep
 	mu      struct {
 		sync.Mutex
 		runs     map[string]*run   // by run id; abandoned ones are not in it
@@ -307,6 +308,7 @@ func (r *Runner) ended(t *run) {
 // the process.
 func (r *Runner) answer(life, ctx context.Context, t *run) (finish *conversationpb.Finish, title *title) {
 	loop := &modelLoop{runner: r, run: t}
+	defer loop.dropImages()
 	defer func() {
 		if fault := recover(); fault != nil {
 			r.config.Logger.Error("turn panicked", slog.String("run", t.job.RunID),

@@ -399,7 +399,7 @@ func TestToolErrorsGoBackToTheModel(t *testing.T) {
 		require.Equal(t, []model.Message{
 			{Role: model.User, Content: "hello"},
 			{Role: model.Assistant, Content: "let me see", ToolCalls: []model.ToolCall{{ID: "c", Name: "n", Arguments: "{}"}}},
-			{Role: model.ToolRole, ToolID: "c", Content: "error: there is no such tool"},
+			{Role: model.ToolRole, ToolID: "c", Content: "error: there is no such tool", Failed: true},
 		}, second)
 	})
 }

@@ -109,7 +109,7 @@ func said(m *conversationpb.Message) []model.Message {
 			if call.GetResult() == "" && call.GetError() == "" && m.GetStatus() != "completed" {
 				continue // never run; the provider's own form says so
 			}
-			results = append(results, model.Message{Role: model.ToolRole, ToolID: call.GetId(), Content: resultText(call)})
+			results = append(results, resultMessage(call))
 		}
 		parts = append(append(parts, asked), results...)
 	}

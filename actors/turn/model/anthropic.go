@@ -251,6 +251,9 @@ func cutText(text string, points []CachePoint) []piece {
 
 func anthropicResult(message Message) anthropic.ContentBlockParamUnion {
 	result := anthropic.ToolResultBlockParam{ToolUseID: message.ToolID}
+	if message.Failed {
+		result.IsError = anthropic.Bool(true)
+	}
 	if strings.TrimSpace(message.Content) != "" {
 		result.Content = []anthropic.ToolResultBlockParamContentUnion{{OfText: &anthropic.TextBlockParam{Text: message.Content}}}
 	}

@@ -109,6 +109,7 @@ type Message struct {
 	ToolCalls []ToolCall // assistant
 	ToolID    string     // tool: the call this answers
 	Cache     []CachePoint
+	Failed    bool   // tool: Content is an error
 	State     []byte // assistant: that of the Answer
 }
 

@@ -2,14 +2,12 @@ package tool
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"parley/actors/schema"
@@ -84,14 +82,14 @@ func TestPatternBombsOfServers(t *testing.T) {
 	box, err := New(Config{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer box.Close()
-	listed := &offer{}
+	made := &offer{}
 	for i := range maxListed {
-		listed.tools = append(listed.tools, &mcp.Tool{Name: fmt.Sprintf("t%d", i), InputSchema: json.RawMessage(bomb(1))})
+		made.tools = append(made.tools, &listed{name: fmt.Sprintf("t%d", i), schema: bomb(1)})
 	}
-	listed.tools = append(listed.tools, &mcp.Tool{Name: "plain", InputSchema: json.RawMessage([]byte(`{"type":"object"}`))})
+	made.tools = append(made.tools, &listed{name: "plain", schema: []byte(`{"type":"object"}`)})
 	server := box.mcp.server(&agentpb.MCP{Name: "s"})
 	var offered []*Tool
-	bytes := allocated(func() { offered = server.tools(listed, &agentpb.MCP{Name: "s"}, box) })
+	bytes := allocated(func() { offered, _ = server.tools(made, &agentpb.MCP{Name: "s"}, box) })
 	require.Less(t, bytes, uint64(50<<20))
 	require.Less(t, len(offered), 10)
 	require.Equal(t, "s_plain", offered[len(offered)-1].Name)

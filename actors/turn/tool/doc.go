@@ -17,7 +17,10 @@
 //   - Every try of one call carries the same idempotency key: header Idempotency-Key, and _meta parley/idempotency-key.
 //   - An MCP server that cannot be reached only loses its own tools, and delays the turns that wait for the first
 //     attempt; it is tried again after a pause. A turn's set does not change: new tools of a server are in the next
-//     turn's set.
+//     turn's set, which waits for them where the server said that its list has changed.
+//   - Values of results and schemas are as the server wrote them: they are taken out of the connection before the client
+//     library decodes them. Of a result or a list, what cannot be read costs nothing else.
+//   - A server that does not know the session any more is initialised again, and the call made again once.
 //   - Close ends every session and process and waits for them.
 //
 // It records nothing and makes no decisions about a turn: the runner and the rules decide whether a call may be run
@@ -26,8 +29,9 @@
 // # Names and arguments
 //
 // A definition is called as configured, an operation `<name>_<operation id>` (without the prefix when the document has
-// no name), an MCP tool `<name>_<tool>`; characters that a model's API does not permit in a name become _. Of two tools
-// with the same name the first is kept, in the order plain tools, ask_user, documents, servers. Path, query and header
+// no name), an MCP tool `<name>_<tool>`; characters that a model's API does not permit in a name become _, and it is cut.
+// Of tools whose names meet, one whose name was not changed keeps it; the others end with a hash of who they are. Inspect
+// says which tools are left out. Path, query and header
 // parameters of an operation and the properties of its JSON body are one flat object; a body that is not an object, or
 // shares a name with a parameter, is the property `body`.
 //

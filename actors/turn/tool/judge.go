@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -133,8 +134,17 @@ func (t *Tool) asks(ctx context.Context, args []byte) bool {
 		return true
 	}
 	var values map[string]any
-	if json.Unmarshal(args, &values) != nil {
+	decoder := json.NewDecoder(bytes.NewReader(args))
+	decoder.UseNumber()
+	if decoder.Decode(&values) != nil {
 		return true
+	}
+	for name, value := range values {
+		number, err := numbers(value)
+		if err != nil {
+			return true
+		}
+		values[name] = number
 	}
 	holds, err := a.box.conditions.Holds(ctx, a.when, map[string]any{"args": values})
 	if errors.Is(err, expression.ErrBudget) {
@@ -143,3 +153,31 @@ func (t *Tool) asks(ctx context.Context, args []byte) bool {
 	}
 	return err != nil || holds
 }
+
+// numbers makes the numbers of a value those of expressions: doubles, but whole numbers that a double does not hold are what they are
+// as far as there are any. It changes the value.
+func numbers(value any) (made any, err error) {
+	switch value := value.(type) {
+	case json.Number:
+		if whole, odd := strconv.Atoi(value.String()); odd == nil && (whole > maxDouble || whole < -maxDouble) {
+			return whole, nil
+		}
+		return value.Float64()
+	case []any:
+		for index := range value {
+			if value[index], err = numbers(value[index]); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for name := range value {
+			if value[name], err = numbers(value[name]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return value, nil
+}
+
+// maxDouble is the last whole number that no other one becomes as a double.
+const maxDouble = 1<<53 - 1

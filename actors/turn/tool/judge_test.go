@@ -85,6 +85,9 @@ func TestApproval(t *testing.T) {
 		{&agentpb.ToolPolicy{Approval: "always"}, `{"amount":1}`, true},
 		{when(`args.amount > 100`), `{"amount":100}`, false},
 		{when(`args.amount > 100`), `{"amount":100.01}`, true},
+		{when(`args.amount == 9007199254740993`), `{"amount":9007199254740992}`, false},
+		{when(`args.amount == 9007199254740993`), `{"amount":9007199254740993}`, true},
+		{when(`args.amount > 9007199254740993`), `{"amount":12345678901234567890}`, true},
 		{when(`args.to != "me"`), `{"amount":1,"to":"me"}`, false},
 		{when(`args.to != "me"`), `{"amount":1}`, true},
 		// What cannot be judged is asked: a missing value, a value of another type, an answer that is none.

@@ -160,46 +160,65 @@ func (p *pool) offers(ctx context.Context, servers []*server) []*offer {
 		offers[index], waits[index] = server.ask(stranger.TenantOf(ctx)) //nolint:contextcheck // an attempt belongs to the pool
 	}
 	for index, server := range servers {
-		if offers[index] != nil || waits[index] == nil {
+		if offers[index] != nil {
 			continue
 		}
-		select {
-		case <-waits[index]:
-			offers[index] = server.current()
-		case <-ctx.Done():
+		if waits[index] != nil {
+			select {
+			case <-waits[index]:
+			case <-ctx.Done():
+			}
 		}
+		offers[index] = server.current()
 	}
 	return offers
 }
 
-// tools returns an agent's tools from an offer, with the agent's policies. It omits what cannot be a tool.
-func (s *server) tools(offer *offer, spec *agentpb.MCP, box *Toolbox) []*Tool {
+// tools returns an agent's tools from an offer, with the agent's policies, and what it leaves out.
+func (s *server) tools(offer *offer, spec *agentpb.MCP, box *Toolbox) ([]*Tool, []Dropped) {
 	var made []*Tool
+	var dropped []Dropped
+	drop := func(name, reason string) {
+		dropped = append(dropped, Dropped{Server: spec.GetName(), Name: name, Reason: reason})
+	}
+	wanted := func(name string) bool { return len(spec.GetTools()) == 0 || slices.Contains(spec.GetTools(), name) }
 	check := new(schema.Checker)
+	known := make(map[string]bool, len(offer.tools))
 	for _, listed := range offer.tools {
-		if len(spec.GetTools()) > 0 && !slices.Contains(spec.GetTools(), listed.Name) {
+		if !wanted(listed.name) {
 			continue
 		}
-		policy := spec.GetPolicies()[listed.Name]
+		if known[listed.name] {
+			drop(listed.name, "the server lists it twice")
+			continue
+		}
+		known[listed.name] = true
+		policy := spec.GetPolicies()[listed.name]
 		if policy == nil {
 			policy = spec.GetPolicy()
 		}
-		definition, _ := listed.InputSchema.(json.RawMessage) // see slim
-		description := listed.Description
-		if description == "" {
-			description = listed.Title
-		}
-		tool, err := box.tool(&agentpb.Tool{
-			Name: prefixed(spec.GetName(), listed.Name), Description: clean(description, maxDescription), Schema: definition, Policy: policy,
-		}, check)
+		name, changed := prefixed(spec.GetName(), listed.name)
+		tool, err := box.tool(&agentpb.Tool{Name: name, Description: listed.description, Schema: listed.schema, Policy: policy}, check)
 		if err != nil {
-			s.logger().Warn("a tool is left out", slog.String("tool", listed.Name), slog.Any("err", err))
+			s.logger().Warn("a tool is left out", slog.String("tool", listed.name), slog.Any("err", err))
+			drop(listed.name, clean(err.Error(), maxErrorText))
 			continue
 		}
-		tool.run = s.runTool(listed.Name, spec, policy.GetIdempotent())
+		tool.origin, tool.renamed = spec.GetName()+"\x00"+listed.name, changed
+		tool.run = s.runTool(listed.name, spec, policy.GetIdempotent())
 		made = append(made, tool)
 	}
-	return made
+	for _, one := range offer.dropped {
+		if known[one.Name] = true; wanted(one.Name) {
+			drop(one.Name, one.Reason)
+		}
+	}
+	for _, name := range spec.GetTools() {
+		if !known[name] {
+			drop(name, "the server does not list it")
+		}
+	}
+	return made, dropped
 }
 
 // runTool runs a tool of the server for an agent, whose spec determines what the server gets of a runtime context.
@@ -222,7 +241,7 @@ func (s *server) runTool(name string, spec *agentpb.MCP, idempotent bool) func(c
 		// All calls of a session fail, including running ones, when one of them finds that the server no longer knows
 		// the session.
 		if errors.Is(err, mcp.ErrSessionMissing) && (idempotent || progress.unseen()) ||
-			idempotent && errors.Is(err, mcp.ErrConnectionClosed) {
+			idempotent && s.broke(err) {
 			result, err = s.call(ctx, params)
 		}
 		var answered *jsonrpc.Error
@@ -231,13 +250,15 @@ func (s *server) runTool(name string, spec *agentpb.MCP, idempotent bool) func(c
 			return "", failure("the tool answered with an error: %s", runtimecontext.Redact(answered.Message, s.secrets(header)))
 		case err != nil:
 			return "", &redactedError{err, s.secrets(header)}
-		case result.NeedsInput():
+		case result.needsInput():
 			return "", failure("the tool wants to ask for something that this client cannot give")
-		case result.IsError:
-			return "", failure("%s", nonEmpty(runtimecontext.Redact(content(result), s.secrets(header)),
-				"the tool failed and did not say why"))
 		}
-		return nonEmpty(content(result), "(no content)"), nil
+		shown := result.shown()
+		if result.failed() {
+			return "", failure("%s", nonEmpty(runtimecontext.Redact(shown.Text, s.secrets(header)), "the tool failed and did not say why"))
+		}
+		call.images = shown.Images
+		return nonEmpty(shown.Text, "(no content)"), nil
 	}
 }
 
@@ -269,45 +290,6 @@ func nonEmpty(text, otherwise string) string {
 		return otherwise
 	}
 	return text
-}
-
-// content returns a result as text. Structured content that the texts do not already contain comes last, as JSON.
-func content(result *mcp.CallToolResult) string {
-	var parts []string
-	for _, part := range result.Content {
-		parts = append(parts, partText(part))
-	}
-	if result.StructuredContent != nil && (len(parts) == 0 || !slices.ContainsFunc(parts, func(text string) bool {
-		return json.Valid([]byte(text))
-	})) {
-		if raw, err := json.Marshal(result.StructuredContent); err == nil {
-			parts = append(parts, string(raw))
-		}
-	}
-	return strings.Join(parts, "\n")
-}
-
-func partText(part mcp.Content) string {
-	switch part := part.(type) {
-	case *mcp.TextContent:
-		return part.Text
-	case *mcp.ImageContent:
-		return fmt.Sprintf("(an image, %s, %d bytes)", part.MIMEType, len(part.Data))
-	case *mcp.AudioContent:
-		return fmt.Sprintf("(a sound, %s, %d bytes)", part.MIMEType, len(part.Data))
-	case *mcp.ResourceLink:
-		return fmt.Sprintf("(a resource, %s: %s)", part.Name, part.URI)
-	case *mcp.EmbeddedResource:
-		if part.Resource == nil {
-			return ""
-		}
-		if part.Resource.Text != "" {
-			return part.Resource.Text
-		}
-		return fmt.Sprintf("(a resource, %s, %d bytes)", part.Resource.URI, len(part.Resource.Blob))
-	default:
-		return "(content of a kind that cannot be shown)"
-	}
 }
 
 // sortedEnv returns environment variables in a fixed order.

@@ -135,8 +135,11 @@ func mcpAgent(specs ...*agentpb.MCP) *agentpb.Agent { return &agentpb.Agent{Id: 
 
 func run(t *testing.T, set tool.Set, name, args string) (string, error) {
 	t.Helper()
-	return find(t, set, name).Run(t.Context(), tool.Call{ID: "c", IdempotencyKey: "r/1/0", Args: []byte(args)})
+	return textOf(find(t, set, name).Run(t.Context(), tool.Call{ID: "c", IdempotencyKey: "r/1/0", Args: []byte(args)}))
 }
+
+// textOf is the text of a result.
+func textOf(result tool.Result, err error) (string, error) { return result.Text, err }
 
 func names(set tool.Set) []string {
 	var list []string

@@ -173,17 +173,22 @@ func (b *Toolbox) operation(
 	if policy == nil {
 		policy = api.GetPolicy()
 	}
-	return b.tool(&agentpb.Tool{
-		Name: prefixed(api.GetName(), one.id), Description: describe(one.spec), Schema: definition, Policy: policy,
-	}, check)
+	name, changed := prefixed(api.GetName(), one.id)
+	tool, err := b.tool(&agentpb.Tool{Name: name, Description: describe(one.spec), Schema: definition, Policy: policy}, check)
+	if err != nil {
+		return nil, err
+	}
+	tool.origin, tool.renamed = api.GetName()+"\x00"+one.id, changed
+	return tool, nil
 }
 
-// prefixed returns the name of a tool of a document or server.
-func prefixed(prefix, name string) string {
-	if prefix == "" {
-		return safeName(name)
+// prefixed returns the name of a tool of a document or server, and whether it had to be changed.
+func prefixed(prefix, name string) (string, bool) {
+	if prefix != "" {
+		name = prefix + "_" + name
 	}
-	return safeName(prefix + "_" + name)
+	safe := safeName(name)
+	return safe, safe != name
 }
 
 // maxDescription bounds a description from a document or server that is passed to a model.

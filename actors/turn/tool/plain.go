@@ -98,6 +98,9 @@ func checkDefinition(definition []byte, check *schema.Checker) error {
 	return nil
 }
 
+// maxName bounds a name that models are given.
+const maxName = 64
+
 var nameRule = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 func validName(name string) bool { return nameRule.MatchString(name) }
@@ -109,7 +112,7 @@ func safeName(name string) string {
 			return letter
 		}
 		return '_'
-	}, name[:min(len(name), 64)])
+	}, name[:min(len(name), maxName)])
 }
 
 var placeholder = regexp.MustCompile(`\{([^{}]*)\}`)

@@ -57,7 +57,7 @@ func say(text string) http.HandlerFunc {
 func call(t *testing.T, spec *agentpb.HTTP, policy *agentpb.ToolPolicy, args string) (string, error) {
 	t.Helper()
 	set := open(t, local(t), &agentpb.Agent{Id: "a", Tools: []*agentpb.Tool{{Name: "x", Http: spec, Policy: policy}}})
-	return find(t, set, "x").Run(t.Context(), tool.Call{ID: "c1", IdempotencyKey: "run/1/0", Args: []byte(args)})
+	return textOf(find(t, set, "x").Run(t.Context(), tool.Call{ID: "c1", IdempotencyKey: "run/1/0", Args: []byte(args)}))
 }
 
 func TestHTTPRequests(t *testing.T) {
@@ -234,7 +234,7 @@ func TestHTTPRedirects(t *testing.T) {
 func TestCurrentTime(t *testing.T) {
 	t.Parallel()
 	set := open(t, tool.Config{}, &agentpb.Agent{Id: "a", Tools: []*agentpb.Tool{{Name: "now", Builtin: tool.CurrentTime}}})
-	text, err := find(t, set, "now").Run(t.Context(), tool.Call{Args: []byte(`{}`)})
+	text, err := textOf(find(t, set, "now").Run(t.Context(), tool.Call{Args: []byte(`{}`)}))
 	require.NoError(t, err)
 	require.Contains(t, text, `"timezone":"UTC"`)
 	for _, zone := range []string{"Mars/Base", "../../etc/passwd", "Local"} {

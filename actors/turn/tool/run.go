@@ -17,9 +17,9 @@ const maxErrorText = 2 << 10
 
 // Run runs a tool of kind Run. It returns when the tool has answered, failed or timed out, and soon after ctx ends,
 // when it is unknown whether the tool did its work. The text of the error may be shown to the model.
-func (t *Tool) Run(ctx context.Context, call Call) (string, error) {
+func (t *Tool) Run(ctx context.Context, call Call) (Result, error) {
 	if t.run == nil {
-		return "", fmt.Errorf("the tool %q is not run here", t.Name)
+		return Result{}, fmt.Errorf("the tool %q is not run here", t.Name)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, t.timeout, fmt.Errorf("%w after %s", errTimeout, t.timeout))
 	defer cancel()
@@ -36,9 +36,9 @@ func (t *Tool) Run(ctx context.Context, call Call) (string, error) {
 			t.logger.Warn("a tool failed", slog.String("tool", t.Name), slog.String("run", call.RunID),
 				slog.String("err", withoutURLs(err)))
 		}
-		return "", plainError(life, err)
+		return Result{}, plainError(life, err)
 	}
-	return bounded(text, t.limit), nil
+	return Result{Text: bounded(text, t.limit), Images: call.images}, nil
 }
 
 var anyURL = regexp.MustCompile(`https?://[^\s"]+`)

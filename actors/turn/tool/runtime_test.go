@@ -74,7 +74,7 @@ func TestRuntimeHeadersOfHTTP(t *testing.T) {
 		for _, idempotent := range []bool{true, false} {
 			one := find(t, set, "x")
 			one.Policy.Idempotent = idempotent
-			said, err := one.Run(t.Context(), tool.Call{IdempotencyKey: "k", Args: []byte(`{}`), Context: given(t, row.given)})
+			said, err := textOf(one.Run(t.Context(), tool.Call{IdempotencyKey: "k", Args: []byte(`{}`), Context: given(t, row.given)}))
 			require.NoError(t, err)
 			require.Equal(t, row.want, said)
 		}
@@ -90,9 +90,9 @@ func TestRuntimeHeadersOfOperations(t *testing.T) {
 		set := open(t, local(t), &agentpb.Agent{Id: "a", Apis: []*agentpb.OpenAPI{{
 			Name: "api", Document: []byte(document), BaseUrl: server.URL, RuntimeHeaders: policy,
 		}}})
-		said, err := find(t, set, "api_get").Run(t.Context(), tool.Call{
+		said, err := textOf(find(t, set, "api_get").Run(t.Context(), tool.Call{
 			Args: []byte(`{}`), Context: given(t, `{"connections":{"tool:api":{"headers":{"X-Tenant":"acme"}}}}`),
-		})
+		}))
 		require.NoError(t, err)
 		if policy == nil {
 			require.Empty(t, strings.TrimPrefix(said, "(status 200, no content)"))
@@ -110,9 +110,9 @@ func TestRuntimeHeadersAndRedirects(t *testing.T) {
 		http.Redirect(w, r, last.URL, http.StatusTemporaryRedirect)
 	})
 	set := open(t, local(t), &agentpb.Agent{Id: "a", Tools: []*agentpb.Tool{{Name: "x", Http: &agentpb.HTTP{Url: first.URL, RuntimeHeaders: passing}}}})
-	said, err := find(t, set, "x").Run(t.Context(), tool.Call{
+	said, err := textOf(find(t, set, "x").Run(t.Context(), tool.Call{
 		Args: []byte(`{}`), Context: given(t, `{"headers":{"Authorization":"Bearer `+turnSecret+`","X-Tenant":"acme"}}`),
-	})
+	}))
 	require.NoError(t, err)
 	require.NotContains(t, said, turnSecret)
 	require.NotContains(t, said, "acme")
@@ -185,9 +185,9 @@ func TestRuntimeHeadersOfMCP(t *testing.T) {
 	set := open(t, local(t), mcpAgent(spec("free", passing), spec("shut", nil),
 		spec("some", &agentpb.RuntimeHeaders{Allow: true, AllowedNames: []string{"X-TENANT"}})))
 	ask := func(name, user string) string {
-		said, err := find(t, set, name).Run(t.Context(), tool.Call{IdempotencyKey: "k", Args: []byte(`{}`), Context: given(t, fmt.Sprintf(
+		said, err := textOf(find(t, set, name).Run(t.Context(), tool.Call{IdempotencyKey: "k", Args: []byte(`{}`), Context: given(t, fmt.Sprintf(
 			`{"headers":{"X-Tenant":%q,"Mcp-Session-Id":"stolen","Mcp-Protocol-Version":"0","Accept":"none","Cookie":"c"},
-			"connections":{"mcp:free":{"headers":{"Authorization":"Bearer %s"}}},"metadata":{"case":7}}`, user, user))})
+			"connections":{"mcp:free":{"headers":{"Authorization":"Bearer %s"}}},"metadata":{"case":7}}`, user, user))}))
 		require.NoError(t, err)
 		return said
 	}

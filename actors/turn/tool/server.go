@@ -6,8 +6,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -32,7 +35,9 @@ type server struct {
 		listedAt time.Time
 		session  *session
 		trying   <-chan struct{} // closed when the current attempt has ended or timed out; nil = there is none
+		changed  bool            // the server says that its list has changed
 		failedAt time.Time       // when the newest attempt failed; zero if it did not
+		failure  string          // why, for who edits an agent
 		older    bool            // the next attempt uses the older protocol from the start
 	}
 }
@@ -58,14 +63,24 @@ func (s *server) logger() *slog.Logger {
 }
 
 // ask returns the newest offer, or a channel to wait on until there may be one. An old offer is still used, while a new
-// one is fetched for later turns.
+// one is fetched for later turns, unless the server said that it has changed.
 func (s *server) ask(tenant string) (*offer, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.offer == nil || time.Since(s.mu.listedAt) >= s.pool.config.RefreshAfter {
+	switch {
+	case s.mu.changed:
+		return nil, s.tryLocked(tenant)
+	case s.mu.offer == nil || time.Since(s.mu.listedAt) >= s.pool.config.RefreshAfter:
 		return s.mu.offer, s.tryLocked(tenant)
 	}
 	return s.mu.offer, nil
+}
+
+// problem says why the server cannot be reached, "" = it can.
+func (s *server) problem() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.failure
 }
 
 func (s *server) current() *offer {
@@ -100,7 +115,13 @@ func (s *server) try(ctx context.Context, cancel context.CancelFunc, tenant stri
 	defer cancel()
 	opened, answer := s.pool.config.Answers.Open(ctx)
 	defer answer.Close()
+	s.mu.Lock()
+	s.mu.changed = false // what changes from here on is listed again
+	s.mu.Unlock()
 	offer, err := s.connectAndList(opened)
+	if errors.Is(err, mcp.ErrSessionMissing) {
+		offer, err = s.connectAndList(opened)
+	}
 	if why := answer.Err(); err != nil && why != nil {
 		err = why
 	}
@@ -112,14 +133,15 @@ func (s *server) try(ctx context.Context, cancel context.CancelFunc, tenant stri
 	}
 	if err != nil {
 		s.mu.failedAt = time.Now()
+		s.mu.failure = withoutURLs(&redactedError{err, s.secrets(nil)})
 		// A server that only supports the older protocol should refuse the newer one; some do not answer instead.
 		s.mu.older = !s.mu.older && errors.Is(err, context.DeadlineExceeded)
 		if s.pool.ctx.Err() == nil {
-			s.logger().Warn("an MCP server is out of reach", slog.String("err", withoutURLs(err)))
+			s.logger().Warn("an MCP server is out of reach", slog.String("err", s.mu.failure))
 		}
 		return
 	}
-	s.mu.failedAt, s.mu.listedAt = time.Time{}, time.Now()
+	s.mu.failedAt, s.mu.failure, s.mu.listedAt = time.Time{}, "", time.Now()
 }
 
 // keepLocked replaces the offer if there is memory to keep it.
@@ -154,27 +176,29 @@ func (s *server) connectAndList(ctx context.Context) (*offer, error) {
 		}
 		open = connected
 	}
-	defer s.leave(open)
 	offer, err := list(ctx, open.ClientSession)
+	s.leave(open)
 	if err != nil {
 		s.drop(open)
-		return nil, fmt.Errorf("list tools: %w", err)
+		err = fmt.Errorf("list tools: %w", err)
 	}
-	return offer, nil
+	return offer, err
 }
 
 // connect opens a session, in use by the caller, and starts its goroutine.
-func (s *server) connect(ctx context.Context) (*session, error) {
-	transport, err := s.transport()
+func (s *server) connect(ctx context.Context) (*session, error) { //nolint:contextcheck // a session's goroutines end with it, not with who opens it
+	inner, over, err := s.transport()
 	if err != nil {
 		return nil, err
 	}
+	transport := &wire{Transport: inner, http: over}
 	client := mcp.NewClient(&mcp.Implementation{Name: "parley", Version: "1"}, &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{}, // no requests by the server
 		// A server cannot ask for input during a call: people are asked by pending actions.
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	})
 	client.AddSendingMiddleware(slim)
+	client.AddReceivingMiddleware(s.hear)
 	options := &mcp.ClientSessionOptions{}
 	s.mu.Lock()
 	if s.mu.older {
@@ -183,21 +207,31 @@ func (s *server) connect(ctx context.Context) (*session, error) {
 	s.mu.Unlock()
 	connected, err := client.Connect(ctx, transport, options)
 	if err != nil {
-		sweep(transport)
+		if transport.conn != nil {
+			_ = transport.conn.Close() // the client library does not in all cases
+		}
+		sweep(inner)
 		return nil, err
 	}
 	open := &session{ClientSession: connected, calls: 1, used: time.Now(), broken: make(chan struct{})}
 	s.mu.Lock()
 	s.mu.session = open
 	s.mu.Unlock()
-	kept := s.pool.start(func() { s.supervise(open, transport) }) &&
+	life, stop := context.WithCancel(s.pool.ctx)
+	kept := s.pool.start(func() { s.supervise(open, inner) }) &&
 		s.pool.start(func() {
+			defer stop()
 			defer close(open.broken)
 			_ = connected.Wait() // its calls have got the error
 		})
+	if kept {
+		kept = s.pool.start(func() { s.listen(life, open, transport) })
+	} else {
+		stop()
+	}
 	if !kept { // the pool has closed meanwhile
 		s.drop(open)
-		end(connected, transport)
+		end(connected, inner)
 		return nil, errServerGone
 	}
 	return open, nil
@@ -260,7 +294,7 @@ func (s *server) drop(open *session) {
 }
 
 // call runs a tool, on a new session if there is none.
-func (s *server) call(ctx context.Context, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
+func (s *server) call(ctx context.Context, params *mcp.CallToolParams) (*callResult, error) {
 	open, err := s.reach(ctx)
 	if err != nil {
 		return nil, err
@@ -270,11 +304,21 @@ func (s *server) call(ctx context.Context, params *mcp.CallToolParams) (*mcp.Cal
 	defer cancel()
 	//nolint:contextcheck // the end of the pool ends the call; else the end of the session would wait for it
 	defer context.AfterFunc(s.pool.ctx, cancel)()
-	result, err := open.CallTool(ctx, params)
-	if errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, mcp.ErrConnectionClosed) {
+	ctx, answer := withReply(ctx)
+	_, err = open.CallTool(ctx, params)
+	if errors.Is(err, mcp.ErrSessionMissing) || s.broke(err) {
 		s.drop(open)
 	}
-	return result, err
+	if err != nil {
+		return nil, err
+	}
+	return readResult(answer.result)
+}
+
+// broke reports whether an error says that the connection is over: of a process, also where its end was met first.
+func (s *server) broke(err error) bool {
+	return errors.Is(err, mcp.ErrConnectionClosed) ||
+		s.spec.GetUrl() == "" && (errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed))
 }
 
 // reach returns a session for a use, waiting for one to be opened if necessary.

@@ -38,6 +38,9 @@ type Tool struct {
 	OfCaller    bool                // it came with the request
 	Policy      *agentpb.ToolPolicy // never nil; read-only
 
+	origin  string // who it is, however its name had to be changed
+	renamed bool   // its name is not the one that it has there
+
 	approval *approval
 	run      func(ctx context.Context, call *Call) (string, error)
 	timeout  time.Duration
@@ -68,4 +71,5 @@ type Call struct {
 
 	limit      int // how many bytes of the result are used
 	idempotent bool
+	images     []model.Image // of the result
 }

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -258,6 +260,7 @@ func (b *Toolbox) fixed(agent *agentpb.Agent) ([]*Tool, error) {
 		tools = append(tools, operations...)
 	}
 	names := make(map[string]bool, len(tools))
+	tools = distinct(names, tools)
 	for _, tool := range tools {
 		if names[tool.Name] {
 			return nil, fmt.Errorf("two tools are called %q", tool.Name)
@@ -265,6 +268,31 @@ func (b *Toolbox) fixed(agent *agentpb.Agent) ([]*Tool, error) {
 		names[tool.Name] = true
 	}
 	return tools, nil
+}
+
+// distinct gives tools whose names meet, after they were changed to what models take, others: with a hash of who they are, which is
+// the same whatever else there is. A name that was not changed stays the first one's that has it, unless it is taken.
+func distinct(taken map[string]bool, tools []*Tool) []*Tool {
+	const hashed = 4
+	count, owner := make(map[string]int), make(map[string]*Tool)
+	for _, tool := range tools {
+		count[tool.Name]++
+		if !tool.renamed && owner[tool.Name] == nil {
+			owner[tool.Name] = tool
+		}
+	}
+	named := slices.Clone(tools)
+	for index, tool := range tools {
+		if tool.origin == "" || !taken[tool.Name] && (count[tool.Name] == 1 || owner[tool.Name] == tool) {
+			continue
+		}
+		other := *tool
+		hash := sha256.Sum256([]byte(tool.origin))
+		suffix := "_" + hex.EncodeToString(hash[:hashed])
+		other.Name = tool.Name[:min(len(tool.Name), maxName-len(suffix))] + suffix
+		named[index] = &other
+	}
+	return named
 }
 
 // Check reports what is wrong with an agent's tools, without contacting any server: names, schemas, expressions,
@@ -287,26 +315,52 @@ func (k *kit) set(offers []*offer, box *Toolbox) *set {
 	if k.mu.built != nil && slices.Equal(k.mu.offered, offers) {
 		return k.mu.built
 	}
-	tools := slices.Clone(k.fixed)
+	var offered []*Tool
+	var dropped []Dropped
 	for index, offer := range offers {
 		if offer != nil {
-			tools = append(tools, k.servers[index].tools(offer, k.specs[index], box)...)
+			tools, left := k.servers[index].tools(offer, k.specs[index], box)
+			offered, dropped = append(offered, tools...), append(dropped, left...)
 		}
 	}
-	k.mu.built, k.mu.offered = newSet(tools, box.config.Logger), slices.Clone(offers)
+	taken := make(map[string]bool, len(k.fixed))
+	for _, tool := range k.fixed {
+		taken[tool.Name] = true
+	}
+	k.mu.built = newSet(slices.Concat(k.fixed, distinct(taken, offered)))
+	k.mu.built.dropped = append(dropped, k.mu.built.dropped...)
+	k.mu.offered = slices.Clone(offers)
 	return k.mu.built
+}
+
+// Inspect is Open for who edits the agent: it also says what of its tools is left out, and why.
+func (b *Toolbox) Inspect(ctx context.Context, agent *agentpb.Agent) (Set, []Dropped, error) {
+	kit, err := b.kit(agent)
+	if err != nil {
+		return nil, nil, err
+	}
+	made := kit.set(b.mcp.offers(ctx, kit.servers), b)
+	dropped := slices.Clone(made.dropped)
+	for index, server := range kit.servers {
+		if why := server.problem(); why != "" {
+			dropped = append(dropped, Dropped{Server: kit.specs[index].GetName(), Reason: "the server is out of reach: " + clean(why, maxErrorText)})
+		}
+	}
+	return made, dropped, nil
 }
 
 type set struct {
 	definitions []model.Tool
 	byName      map[string]*Tool
+	dropped     []Dropped
 }
 
-func newSet(tools []*Tool, logger *slog.Logger) *set {
+func newSet(tools []*Tool) *set {
 	made := &set{byName: make(map[string]*Tool, len(tools))}
 	for _, tool := range tools {
 		if made.byName[tool.Name] != nil {
-			logger.Warn("a tool is left out: its name is taken", slog.String("tool", tool.Name))
+			server, name, _ := strings.Cut(tool.origin, "\x00")
+			made.dropped = append(made.dropped, Dropped{Server: server, Name: name, Reason: "another tool is called " + tool.Name})
 			continue
 		}
 		made.byName[tool.Name] = tool

@@ -41,7 +41,7 @@ const (
 const terminate = 2 * time.Second
 
 // transport returns a transport to the server, for one session.
-func (s *server) transport() (mcp.Transport, error) {
+func (s *server) transport() (mcp.Transport, *headerTransport, error) {
 	if s.spec.GetUrl() != "" {
 		return s.overHTTP()
 	}
@@ -50,7 +50,7 @@ func (s *server) transport() (mcp.Transport, error) {
 	command.Stderr = &lines{logger: s.logger()}
 	command.WaitDelay = terminate
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals to this process must not reach it
-	return &mcp.CommandTransport{Command: command, TerminateDuration: terminate}, nil
+	return &mcp.CommandTransport{Command: command, TerminateDuration: terminate}, nil, nil
 }
 
 // ownEnv is the environment that a process inherits: only what programs need to run. The rest of this process's
@@ -78,22 +78,23 @@ func sweep(transport mcp.Transport) {
 	}
 }
 
-func (s *server) overHTTP() (mcp.Transport, error) {
+func (s *server) overHTTP() (mcp.Transport, *headerTransport, error) {
 	home, err := url.Parse(s.spec.GetUrl())
 	if err != nil {
-		return nil, errors.New("its URL cannot be read")
+		return nil, nil, errors.New("its URL cannot be read")
 	}
 	header, err := headers(s.spec.GetHeaders())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	client := s.pool.config.Guard.Client(0)
-	client.Transport = &headerTransport{next: client.Transport, home: home.Host, scheme: home.Scheme, header: header}
+	over := &headerTransport{next: client.Transport, home: home.Host, scheme: home.Scheme, header: header}
+	client.Transport = over
 	return &mcp.StreamableClientTransport{
 		Endpoint: s.spec.GetUrl(), HTTPClient: client, MaxEventSize: maxMessage,
-		// It would only report changes of the list, which RefreshAfter finds as well; that is not worth a connection.
+		// See listen.
 		DisableStandaloneSSE: true,
-	}, nil
+	}, over, nil
 }
 
 // headerTransport adds the configured headers to requests to the configured host, then those of a call's runtime
@@ -103,6 +104,20 @@ type headerTransport struct {
 	next         http.RoundTripper
 	home, scheme string
 	header       http.Header
+	version      atomic.Pointer[string] // of the protocol, once it is agreed upon
+}
+
+const (
+	eventStream   = "text/event-stream"
+	headerSession = "Mcp-Session-Id"
+	headerVersion = "Mcp-Protocol-Version"
+)
+
+// speaks says which version of the protocol was agreed upon, "" = none yet. A nil transport has no use for it.
+func (c *headerTransport) speaks(version string) {
+	if c != nil {
+		c.version.Store(&version)
+	}
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -119,6 +134,10 @@ func (c *headerTransport) RoundTrip(request *http.Request) (*http.Response, erro
 			}
 		}
 	}
+	if version := c.version.Load(); version != nil && *version != "" && request.Header.Get(headerVersion) == "" {
+		request = request.Clone(request.Context())
+		request.Header.Set(headerVersion, *version)
+	}
 	progress, _ := request.Context().Value(progressKey{}).(*callProgress)
 	if request.Method != http.MethodPost {
 		progress = nil // it only asks for the outcome of the call
@@ -126,12 +145,16 @@ func (c *headerTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	progress.markSent()
 	response, err := c.next.RoundTrip(request)
 	if err == nil {
+		if request.Header.Get(headerSession) != "" {
+			response.Header.Del(headerSession) // one that differs is of no use
+			forgotten(response)
+		}
 		progress.answered(response.StatusCode)
 		kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")) // an invalid type is no event stream
 		listing, _ := request.Context().Value(listingKey{}).(*listing)
 		body := &capped{
 			ReadCloser: response.Body, left: maxResponse, listing: listing, answer: stranger.From(request.Context()),
-			gauge: rawjson.Gauge{MaxDepth: maxDepth, MaxValues: maxValues, Events: kind == "text/event-stream"},
+			gauge: rawjson.Gauge{MaxDepth: maxDepth, MaxValues: maxValues, Events: kind == eventStream},
 		}
 		if response.Body = body; !body.gauge.Events {
 			err = wholly(response)
@@ -141,6 +164,31 @@ func (c *headerTransport) RoundTrip(request *http.Request) (*http.Response, erro
 		return nil, err
 	}
 	return response, nil
+}
+
+// maxRefusal bounds what is read of a refusal.
+const maxRefusal = 64 << 10
+
+// forgotten makes every answer that says that the server does not know the session the one of the protocol: 404, whose body does
+// not matter. Many servers say 400 with words about the session. Neither has looked at the request.
+func forgotten(response *http.Response) {
+	switch response.StatusCode {
+	case http.StatusNotFound:
+	case http.StatusBadRequest:
+		head, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+		if words := strings.ToLower(string(head)); err != nil || !strings.Contains(words, "session") && !strings.Contains(words, "not initialized") {
+			response.Body = struct {
+				io.Reader
+				io.Closer
+			}{io.MultiReader(bytes.NewReader(head), response.Body), response.Body}
+			return
+		}
+	default:
+		return
+	}
+	_ = response.Body.Close() // it is of no use
+	response.StatusCode, response.Body = http.StatusNotFound, http.NoBody
+	response.Header.Del("Content-Type")
 }
 
 // wholly reads a response to its end. One that cannot be read fails its call that way; where the client library read it, all

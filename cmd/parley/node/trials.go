@@ -116,17 +116,18 @@ func (t *trials) open(ctx context.Context, projectID, agentKey string) (*trialKi
 	if !found {
 		return nil, false, nil
 	}
-	set, err := t.node.outbound.tools.Open(ctx, agent)
+	set, dropped, err := t.node.outbound.tools.Inspect(ctx, agent)
 	if err != nil {
 		return nil, true, failure.New(failurepb.Code_INVALID_REQUEST, failure.BadAgentTools).Param("why", err.Error())
 	}
-	return &trialKit{set, secretsOf(agent)}, true, nil
+	return &trialKit{set, dropped, secretsOf(agent)}, true, nil
 }
 
 // trialKit is the tools of an agent, and what they are called with that nobody is shown.
 type trialKit struct {
 	tool.Set
 
+	dropped []tool.Dropped
 	secrets []string
 }
 
@@ -159,25 +160,28 @@ func secretsOf(agent *agentpb.Agent) (secrets []string) {
 }
 
 // Tools implements handler.Trials.
-func (t *trials) Tools(ctx context.Context, projectID, agentKey string) ([]handler.ToolView, bool, error) {
+func (t *trials) Tools(ctx context.Context, projectID, agentKey string) (*handler.ToolsView, error) {
 	ctx = stranger.Of(ctx, endpoint.CallerFrom(ctx).TenantID)
 	set, found, err := t.open(ctx, projectID, agentKey)
 	if err != nil || !found {
-		return nil, found, err
+		return nil, err
 	}
-	views := []handler.ToolView{}
+	view := &handler.ToolsView{Tools: []handler.ToolView{}, Dropped: []handler.DroppedTool{}}
+	for _, one := range set.dropped {
+		view.Dropped = append(view.Dropped, handler.DroppedTool{Server: one.Server, Name: one.Name, Reason: set.shown(one.Reason)})
+	}
 	kinds := map[tool.Kind]string{tool.Run: handler.ToolRun, tool.Ask: handler.ToolAsk, tool.Client: handler.ToolClient}
 	for _, definition := range set.Definitions() {
 		one, ok := set.Find(definition.Name)
 		if !ok {
 			continue
 		}
-		views = append(views, handler.ToolView{
+		view.Tools = append(view.Tools, handler.ToolView{
 			Name: one.Name, Description: one.Description, Schema: one.Schema, Kind: kinds[one.Kind],
 			Approval: cmp.Or(one.Policy.GetApproval(), "never"),
 		})
 	}
-	return views, true, nil
+	return view, nil
 }
 
 // Tool implements handler.Trials.
@@ -232,5 +236,6 @@ func (t *trials) run(ctx context.Context, one *tool.Tool, call tool.Call) (text 
 			err = errors.New("the tool failed by a fault of the server")
 		}
 	}()
-	return one.Run(ctx, call)
+	result, err := one.Run(ctx, call)
+	return result.Text, err
 }

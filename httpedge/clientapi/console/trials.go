@@ -76,24 +76,17 @@ type trialAgentIn struct {
 	Key string `path:"agentKey"`
 }
 
-type toolsOut struct {
-	Tools []handler.ToolView `json:"tools"`
-}
-
-func (a *api) listTools(ctx context.Context, in *trialAgentIn) (*toolsOut, error) {
+func (a *api) listTools(ctx context.Context, in *trialAgentIn) (*handler.ToolsView, error) {
 	bounded, leave, err := a.trial(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	tools, found, err := a.Console.Trials.Tools(bounded, endpoint.CallerFrom(ctx).ProjectID, in.Key)
-	if err == nil && !found {
+	tools, err := a.Console.Trials.Tools(bounded, endpoint.CallerFrom(ctx).ProjectID, in.Key)
+	if err == nil && tools == nil {
 		err = handler.AgentNotFound()
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &toolsOut{tools}, nil
+	return tools, err
 }
 
 type trialToolIn struct {

@@ -26,8 +26,8 @@ type Console struct {
 type Trials interface {
 	// Model calls a model of the caller's project with a tiny input. What the provider refuses is in the outcome.
 	Model(ctx context.Context, caller endpoint.Caller, requestID, key string) (*ModelOutcome, error)
-	// Tools are what the newest draft of an agent may call, in the order of their names. false = there is no such agent.
-	Tools(ctx context.Context, projectID, agentKey string) ([]ToolView, bool, error)
+	// Tools are what the newest draft of an agent may call, in the order of their names. nil = there is no such agent.
+	Tools(ctx context.Context, projectID, agentKey string) (*ToolsView, error)
 	// Tool runs a tool of that draft. allow is asked for a call that needs a person's approval.
 	Tool(ctx context.Context, trial *ToolTrial, allow func(args []byte) error) (*ToolOutcome, error)
 }
@@ -64,6 +64,19 @@ type ToolView struct {
 	Schema      json.RawMessage `json:"input_schema"`
 	Kind        string          `json:"kind" enum:"run,ask,client" doc:"run: the server calls it; ask: a person answers; client: the caller's side runs it"`
 	Approval    string          `json:"approval" enum:"never,always,when"`
+}
+
+// ToolsView is the tools of an agent, and those that it does not get.
+type ToolsView struct {
+	Tools   []ToolView    `json:"tools"`
+	Dropped []DroppedTool `json:"dropped" doc:"Tools of the agent's servers that are left out"`
+}
+
+// DroppedTool is a tool that is left out.
+type DroppedTool struct {
+	Server string `json:"server" doc:"The name of its MCP server; empty = a tool of the agent itself"`
+	Name   string `json:"name" doc:"As the server calls it; empty = all of the server's"`
+	Reason string `json:"reason"`
 }
 
 // ToolTrial names the call.
