@@ -266,6 +266,7 @@ func foreignPages(t *testing.T, p *process) {
 // TestAccountsOfACluster: a session that was made on one node holds on all and after restarts, and 200 parallel guesses through
 // three nodes are counted exactly, by address and by account: only so many reach the hash.
 func TestAccountsOfACluster(t *testing.T) {
+	t.Parallel()
 	const allowed = 7
 	secret := strings.Repeat("k", 32)
 	server, provider := mailertest.New(t, false), openidtest.New(t)

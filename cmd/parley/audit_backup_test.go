@@ -13,6 +13,7 @@ import (
 // TestAuditOfABackup: rows that are cut off at the end of a chain are missed by whoever has seen them, in a file and in a server that was
 // restored from an older backup; what was restored is a whole chain, and goes on.
 func TestAuditOfABackup(t *testing.T) {
+	t.Parallel()
 	p := newProcess(t, accountsConfig)
 	p.start()
 	owner, email, _ := company(t, p)

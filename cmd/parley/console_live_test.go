@@ -108,6 +108,7 @@ func TestConsoleLive(t *testing.T) {
 
 // TestConsoleLiveOfACluster: streams at two nodes see what a third one does; when a node dies they say reset, and go on.
 func TestConsoleLiveOfACluster(t *testing.T) {
+	t.Parallel()
 	secret := strings.Repeat("k", 32)
 	c := newCluster(t, 3, false, "--accounts-session-secret="+secret, "--provider-encryption-secret="+secret)
 	require.NoError(t, c.Start(t.Context()))

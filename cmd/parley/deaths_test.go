@@ -93,6 +93,7 @@ func lastIdle(t *testing.T, p *process, id string) (stopReason, code string) {
 // TestTurnThatKillsItsProcess: a process that dies whenever a turn has begun is started again twice; the third one ends the
 // turn as an error without trying it, and the conversation goes on.
 func TestTurnThatKillsItsProcess(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}
@@ -121,6 +122,7 @@ func TestTurnThatKillsItsProcess(t *testing.T) {
 
 // TestTurnOutlivesRestarts: a stop that a turn outlives is none of the deaths for which it is given up.
 func TestTurnOutlivesRestarts(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}

@@ -17,6 +17,7 @@ import (
 
 // TestKillStory plays what the README promises, step by step: go test -run TestKillStory -v prints it.
 func TestKillStory(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}
@@ -76,6 +77,7 @@ func TestKillStory(t *testing.T) {
 // TestGracefulStopLetsTurnsFinish: a turn that runs when the process is told to stop still reaches its stream and its
 // waiting caller, and new ones are refused meanwhile.
 func TestGracefulStopLetsTurnsFinish(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}
@@ -127,6 +129,7 @@ type acknowledged struct {
 // TestKillsUnderLoad kills the process at random moments under load: nothing acknowledged is lost, no log has a hole,
 // and no conversation stays in a turn for ever.
 func TestKillsUnderLoad(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts and kills real processes for seconds")
 	}

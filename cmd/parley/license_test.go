@@ -170,6 +170,7 @@ func licenceBySession(t *testing.T, p *process) {
 // TestLicenseOfACluster: a key that is given at one node counts on all, also after restarts; a plan's projects and a month's requests are
 // exact while the licence changes and a node dies.
 func TestLicenseOfACluster(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, false, "--license-public-key="+licencePublic(t), "--provider-encryption-secret="+strings.Repeat("k", 32))
 	require.NoError(t, c.Start(t.Context()))
 	require.NoError(t, c.awaitSettled(t.Context(), 3))

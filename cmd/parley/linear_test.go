@@ -30,6 +30,7 @@ const roundLength = 15 * time.Second
 // PARLEY_CHAOS_SEED repeats a run's faults, PARLEY_CHAOS_DURATION makes it longer (default one round), PARLEY_HISTORIES
 // names a directory for the drawings of histories that failed.
 func TestLinearizability(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs several real processes")
 	}

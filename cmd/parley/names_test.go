@@ -53,6 +53,7 @@ func identity(ctx context.Context, at *nodes.Node, name string) (*node.Member, e
 
 // TestASecondProcessUnderANodesName ends, and all the while the others serve what the real one owns.
 func TestASecondProcessUnderANodesName(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, false)
 	ctx := t.Context()
 	require.NoError(t, c.Start(ctx))
@@ -107,6 +108,7 @@ func TestASecondProcessUnderANodesName(t *testing.T) {
 // TestANodeComesBackToFindItsNameTaken: it was stopped, another process took over its name and its votes, and it goes on:
 // then it ends, and the one that the logs know stays.
 func TestANodeComesBackToFindItsNameTaken(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, false)
 	ctx := t.Context()
 	require.NoError(t, c.Start(ctx))

@@ -53,6 +53,7 @@ func speaking(t *testing.T) (p *process, id string, sender *sse) {
 
 // TestQueueSurvivesKill: messages that wait for their turns have them in order, once each, also after kill -9.
 func TestQueueSurvivesKill(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}
@@ -98,6 +99,7 @@ func TestQueueSurvivesKill(t *testing.T) {
 
 // TestInterrupt: the turn that runs ends, what it said stays, and the message has its turn before those that wait.
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}

@@ -161,6 +161,7 @@ func (r *readmeTree) bash(script string) string {
 
 // TestReadmeCommands runs every command of README.md that one node is enough for, and loads every configuration in it.
 func TestReadmeCommands(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs processes")
 	}
@@ -243,6 +244,7 @@ const threeNodes = "Three nodes"
 
 // TestReadmeCluster runs the commands about three nodes, with the script behind `make cluster`: it remembers its ports.
 func TestReadmeCluster(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs a cluster")
 	}

@@ -91,6 +91,7 @@ func (b apiCaller) ends(t *testing.T, run, status string) tree {
 
 // TestClientOverNodes: any node takes any request, and what is under way outlives its node.
 func TestClientOverNodes(t *testing.T) {
+	t.Parallel()
 	shop := openWorkshop(t)
 	file := filepath.Join(t.TempDir(), "client.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(floorConfig+"provider_encryption_secret: of-all-three-nodes-0123456789\n"), 0o600))

@@ -110,6 +110,7 @@ func TestClientIdempotency(t *testing.T) {
 
 // TestClientOverRestarts: what was answered under a key, and runs in every state, outlive the process.
 func TestClientOverRestarts(t *testing.T) {
+	t.Parallel()
 	shop := openWorkshop(t)
 	p := newProcess(t, strings.Replace(floorConfig, "spec-client", "spec-client-again", 1))
 	require.NoError(t, os.MkdirAll(p.dir, 0o700))

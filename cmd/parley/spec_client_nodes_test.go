@@ -20,6 +20,7 @@ import (
 
 // TestClientCluster: what is changed at one of three nodes counts at all of them at once, and requests are counted together.
 func TestClientCluster(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs several real processes")
 	}

@@ -48,6 +48,7 @@ func filesOf(t *testing.T, dir string) map[string][]byte {
 // TestClientSecrets drives every route with secrets that cannot be mistaken, and looks for them wherever they must not be: in
 // answers, the log, metrics, the status and the files of the node.
 func TestClientSecrets(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs a process")
 	}

@@ -16,6 +16,7 @@ import (
 // TestNewSessionsUnderKills: a response in a new session makes the session, its files and its first message at once, or nothing,
 // whenever the process dies.
 func TestNewSessionsUnderKills(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}

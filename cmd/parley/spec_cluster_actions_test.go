@@ -113,6 +113,7 @@ func TestSpecActionStream(t *testing.T) {
 
 // TestSpecActionsOverRestarts: what waits for a person waits through kills and stops.
 func TestSpecActionsOverRestarts(t *testing.T) {
+	t.Parallel()
 	shop := openWorkshop(t)
 	p := newProcess(t, shop.peopleConfig("spec-9", ""))
 	p.start()
@@ -169,6 +170,7 @@ func TestSpecActionsOverRestarts(t *testing.T) {
 
 // TestSpecActionsOverNodes: any node takes a decision, exactly one wins, and what waits outlives its node.
 func TestSpecActionsOverNodes(t *testing.T) {
+	t.Parallel()
 	shop := openWorkshop(t)
 	file := filepath.Join(t.TempDir(), "people.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(shop.peopleConfig("x", "")), 0o600))

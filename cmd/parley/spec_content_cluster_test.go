@@ -105,6 +105,7 @@ func (u *slowUpload) end() answer {
 
 // TestSpecContentCluster does everything with content through any of three nodes, and goes on when one is killed.
 func TestSpecContentCluster(t *testing.T) {
+	t.Parallel()
 	c := newContentCluster(t)
 	all := c.Nodes()
 	one, two, three := as(t, all[0]), as(t, all[1]), as(t, all[2])

@@ -113,6 +113,7 @@ func TestSpecExport(t *testing.T) {
 }
 
 func TestSpecExportPDF(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: builds the binary and runs processes")
 	}

@@ -321,6 +321,7 @@ func TestSpecMoney(t *testing.T) {
 
 // TestSpecMoneyOverRestarts: what was spent, what is cut and what was lost outlive the process.
 func TestSpecMoneyOverRestarts(t *testing.T) {
+	t.Parallel()
 	shop := openWorkshop(t)
 	p := newProcess(t, shop.fill(moneyConfig))
 	p.start()

@@ -82,6 +82,7 @@ func (p *process) look(t *testing.T, l life) map[string]string {
 }
 
 func TestSpecRestart(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: builds the binary and runs processes")
 	}

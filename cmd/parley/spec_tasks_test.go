@@ -289,6 +289,7 @@ func TestSpecTaskOwnership(t *testing.T) {
 }
 
 func TestSpecTaskCallbacks(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: builds the binary and runs processes")
 	}
@@ -333,6 +334,7 @@ func TestSpecTaskCallbacks(t *testing.T) {
 
 // TestSpecTaskRestart kills a process in the middle of tasks of every kind.
 func TestSpecTaskRestart(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: builds the binary and runs processes")
 	}

@@ -67,6 +67,7 @@ type crashTurn struct {
 // against what they were to do. No work of a tool that is not idempotent is done twice unless a person said so, tools
 // that are idempotent never ask, and every turn comes to a legal end. PARLEY_TOOL_KILLS=1000 is the long form.
 func TestToolCrashes(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: starts and kills real processes for seconds")
 	}

@@ -88,6 +88,7 @@ func TestWebhooksAgain(t *testing.T) {
 
 // TestWebhooksAgainOverKill: the node dies while deliveries are made again; who asks again has the rest sent, and nothing is lost.
 func TestWebhooksAgainOverKill(t *testing.T) {
+	t.Parallel()
 	p := newProcess(t, accountsConfig)
 	p.start()
 	owner, _, _ := company(t, p)

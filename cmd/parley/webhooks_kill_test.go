@@ -134,6 +134,7 @@ func (f *hookedFloor) ends(ctx context.Context, id string) (ends []string, idle 
 // TestWebhooksOverKills: each node is killed once while conversations run. Receivers that answer hear of each turn's end that the log
 // knows, of no other, and in its order; one that refuses some attempts hears of each, too.
 func TestWebhooksOverKills(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "hooks.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("bootstrap_token: "+houseToken+"\noutbound: {allow: [127.0.0.0/8]}\nlog: {level: warn}\n"+
 		"provider_encryption_secret: of-all-three-nodes-0123456789\nwebhook: {retry_schedule_seconds: [1, 1, 1, 2, 2, 2, 4, 4, 8]}\n"), 0o600))
