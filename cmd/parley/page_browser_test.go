@@ -15,6 +15,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
@@ -46,6 +47,11 @@ func newBrowser(t *testing.T, extra ...chromedp.ExecAllocatorOption) *browser {
 	tab, stopTab := chromedp.NewContext(allocator)
 	b := &browser{t: t, ctx: tab}
 	_, err = chromedp.Run(tab, b.listen)
+	require.NoError(t, err)
+	// The tests look at what developers look at, unless they turn it off.
+	_, err = chromedp.Call(tab, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `try { localStorage['parley.log'] ??= 'open'; } catch { /* a page without storage */ }`,
+	})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		_ = chromedp.Cancel(tab) // waits for the browser's end; it may be gone already

@@ -55,7 +55,7 @@ func TestPageOfPeople(t *testing.T) {
 	b.do(setValue(".action textarea", `{"min":"six"}`), click(".action .allow"))
 	b.see(`document.querySelector('#toast').dataset.code === 'invalid_approved_args' && !document.querySelector('.action .allow').disabled`)
 	b.do(setValue(".action textarea", `{"min":6,"max":6}`), click(".action input[type=checkbox]"), click(".action .allow"))
-	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body').textContent.includes('6') && document.querySelectorAll('.message.assistant').length === 2`)
+	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body ~ .body').textContent.includes('6') && document.querySelectorAll('.message.assistant').length === 2`)
 	b.screenshot("23-allowed.png")
 	b.say("Roll the dice")
 	b.see(pageIdle + ` && document.querySelectorAll('.message.assistant').length === 3 && ` + lastAnswer + `.querySelector('.call')?.textContent.includes('✓')`)
@@ -73,13 +73,13 @@ func TestPageOfPeople(t *testing.T) {
 	b.do(click(".action input[value=Coffee]"))
 	b.screenshot("25-question.png")
 	b.do(click(".action .answer"))
-	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body').textContent.includes('Coffee')`)
+	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body ~ .body').textContent.includes('Coffee')`)
 
 	b.say("Use a tool of my browser")
 	b.see(pageWaiting + ` && document.querySelector('.action').dataset.kind === 'client_tool'`)
 	b.screenshot("26-client-tool.png")
 	b.do(click(".action .output"))
-	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body').textContent.includes('language')`)
+	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body ~ .body').textContent.includes('language')`)
 
 	note := filepath.Join(t.TempDir(), "note.txt")
 	require.NoError(t, os.WriteFile(note, []byte("the cat is in the garden\n"), 0o600))
@@ -220,7 +220,12 @@ func TestPageOfManyActions(t *testing.T) {
 	b.press(`document.querySelector('.action .output')`)
 	b.see(pageIdle + ` && document.querySelectorAll('.action').length === 0 && ` + lastAnswer + `.textContent.includes('All done.')`)
 	b.see(lastAnswer + `.textContent.includes('glance · nobody answered in time')`)
-	b.see(lastAnswer + `.querySelectorAll('.call').length === 4`)
+	// Each call stands where it happened, also for whoever looks later.
+	inOrder := `[...` + lastAnswer + `.querySelectorAll('.body, .call > summary')].map((part) => part.textContent.split(' ')[0]).join() === 'Several,roll_dice,ask_user,look,More.,glance,All'`
+	b.see(lastAnswer + `.querySelectorAll('.call').length === 4 && ` + inOrder)
+	b.see(lastAnswer + `.querySelector('.call .args').textContent === 'max1min1' && ` + lastAnswer + `.querySelector('.call .json pre').textContent.includes('"max"')`)
+	b.do(chromedp.Reload())
+	b.see(pageReady + ` && document.querySelector('.message.assistant') !== null && ` + inOrder)
 	b.screenshot("35-lapsed-narrow.png")
 	b.checkQuiet(p)
 }
