@@ -242,6 +242,8 @@ func TestPage(t *testing.T) {
 	p.start()
 	b.do(chromedp.Navigate("http://" + p.listen + "/"))
 	b.see(pageReady)
+	const loaded = `performance.getEntriesByType('resource').filter(({ name, transferSize }) => name.includes('/v/') && transferSize > 0)`
+	require.LessOrEqual(t, b.number(`performance.getEntriesByType('navigation')[0].encodedBodySize + `+loaded+`.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)`), 90_000.0)
 	b.screenshot("1-welcome.png")
 
 	b.newConversation("assistant")
@@ -272,6 +274,7 @@ func TestPage(t *testing.T) {
 
 	b.do(chromedp.Reload())
 	b.see(`document.body.dataset.ready === 'true' && document.querySelectorAll('.message.user').length === 2`)
+	require.Zero(t, b.number(loaded+`.length`), "a reload asks for the page alone")
 	b.see(`document.querySelectorAll('#list li').length === 2`)
 	b.do(setValue("#title", "Counting"))
 	b.see(`document.querySelector('#list').textContent.includes('Counting')`)

@@ -37,6 +37,7 @@ const nodes = new Nodes($('nodes'), $('banner'));
 const log = new EventLog($('event-rows'), $('log-seq'));
 new Scroll($('events'), $('event-rows'));
 const panes = new Panes(log);
+$('log-toggle').addEventListener('click', () => money.show());
 const actions = new Actions($('actions'), { guarded, said: () => refreshSoon() });
 const money = new Money({ guarded, conversation, priced, changed: () => refresh() });
 const composer = new Composer({

@@ -2,7 +2,7 @@
 
 import { button, element } from './dom.js';
 import { call, startStream } from './stream.js';
-import { usd } from './usage.js';
+import { cents, usd } from './usage.js';
 
 const $ = (id) => document.getElementById(id);
 
@@ -88,7 +88,8 @@ export class Money {
     $('cut').hidden = true;
     if (!conversation) return;
     const { budget, spentUsd, continuable, runtime } = conversation;
-    $('budget').textContent = !this.offers() ? 'Tools' : budget ? `${usd(spentUsd)} of ${usd(budget.maxCostUsd)}` : spentUsd ? `${usd(spentUsd)} spent` : 'Budget';
+    const money = 'dev' in document.body.dataset ? usd : cents;
+    $('budget').textContent = !this.offers() ? 'Tools' : budget ? `${money(spentUsd)} of ${money(budget.maxCostUsd)}` : spentUsd ? `${money(spentUsd)} spent` : 'Budget';
     if (runtime?.status === 'running' || runtime?.status === 'waiting') return;
     const state = continuable ? (this.usedUp() ? 'cut' : 'raised') : this.usedUp() ? 'spent' : '';
     $('cut').hidden = !state;
