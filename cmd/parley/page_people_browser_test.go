@@ -90,6 +90,15 @@ func TestPageOfPeople(t *testing.T) {
 	b.see(`document.querySelectorAll('#files .chip[data-file]').length === 2`)
 	b.screenshot("27-attached.png")
 	b.press(`document.querySelector('#files [aria-label="remove other.txt"]')`)
+	// A picture that is pasted is attached, and shown.
+	b.do(chromedp.Evaluate[chromedp.Void](`void (async () => {
+		const canvas = new OffscreenCanvas(8, 8), clipboardData = new DataTransfer();
+		canvas.getContext('2d').fillRect(0, 0, 4, 4);
+		clipboardData.items.add(new File([await canvas.convertToBlob()], 'shot.png', { type: 'image/png' }));
+		document.querySelector('#text').dispatchEvent(new ClipboardEvent('paste', { clipboardData, cancelable: true, bubbles: true }));
+	})()`))
+	b.see(`document.querySelector('#files .chip img')?.naturalWidth === 8 && document.querySelectorAll('#files .chip[data-file]').length === 2`)
+	b.press(`document.querySelector('#files [aria-label="remove shot.png"]')`)
 	b.see(`document.querySelectorAll('#files .chip[data-file]').length === 1`)
 	b.do(chromedp.Reload()) // what was attached is kept as what was written is
 	b.see(`document.body.dataset.ready === 'true' && document.querySelector('#files .chip[data-file]')?.textContent.includes('note.txt')`)
@@ -100,13 +109,17 @@ func TestPageOfPeople(t *testing.T) {
 	require.Equal(t, "the cat is in the garden\n", downloaded(t, downloads, "note.txt"))
 
 	b.press(lastAnswer + `.querySelector('.regenerate')`)
-	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.versions')?.textContent.includes('1 earlier version')`)
+	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.versions')?.textContent.includes('version 2 of 2')`)
 	b.screenshot("28-regenerated.png")
 	b.press(lastSaid + `.querySelector('.edit')`)
 	b.see(`!document.querySelector('#editing').hidden && document.querySelector('#text').value === 'Please read this'`)
 	b.do(setValue("#text", "Please read that"), click("#send"))
 	b.see(pageIdle + ` && ` + lastSaid + `.querySelector('.note')?.textContent.includes('edited') && document.querySelector('#editing').hidden`)
-	b.see(lastSaid + `.querySelector('.body').textContent === 'Please read that' && ` + lastSaid + `.querySelector('.versions')?.textContent.includes('Please read this')`)
+	b.see(lastSaid + `.querySelector('.body').textContent === 'Please read that' && ` + lastSaid + `.querySelector('.versions')?.textContent.includes('2 of 2')`)
+	b.press(lastSaid + `.querySelector('[aria-label="earlier version"]')`)
+	b.see(lastSaid + `.querySelector('.old .body').textContent === 'Please read this' && !` + lastSaid + `.querySelector('.body').checkVisibility()`)
+	b.press(lastSaid + `.querySelector('[aria-label="later version"]')`)
+	b.see(lastSaid + `.querySelector('.old') === null && ` + lastSaid + `.querySelector('.body').checkVisibility()`)
 	b.see(`document.querySelectorAll('.message').length === 12`)
 
 	b.press(lastAnswer + `.querySelector('[data-rating=down]')`)

@@ -7,6 +7,7 @@ import { confirmed, retitled } from './dialogs.js';
 import { element } from './dom.js';
 import { dropDraft, newKey } from './drafts.js';
 import { Events } from './events.js';
+import { takeFiles } from './files.js';
 import { List, standing, title } from './list.js';
 import { EventLog, keptEvents } from './log.js';
 import { Money } from './money.js';
@@ -252,11 +253,7 @@ $('file').addEventListener('change', () => {
   composer.files.add([...$('file').files]);
   $('file').value = '';
 });
-$('messages').addEventListener('dragover', (event) => { if (!$('attach').hidden) event.preventDefault(); });
-$('messages').addEventListener('drop', (event) => {
-  event.preventDefault();
-  if (!$('attach').hidden) composer.files.add([...event.dataTransfer.files]);
-});
+takeFiles(document.querySelector('.chat'), $('text'), () => !$('attach').hidden, (files) => composer.files.add(files));
 $('export').addEventListener('change', guarded(async () => {
   const format = $('export').value;
   $('export').value = '';

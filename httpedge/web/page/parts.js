@@ -1,7 +1,7 @@
 // What a message is made of: its text, folded where it is huge; its tool calls; what it said before.
 
 import { button, element } from './dom.js';
-import { markdown } from './markdown.js';
+import { fenced, markdown } from './markdown.js';
 import { named } from './steps.js';
 import { undone } from './words.js';
 
@@ -10,7 +10,7 @@ const foldedTo = 4000;
 
 /** A text of a message: its body, and the button that shows the rest of a huge one. */
 export function textParts(role, text) {
-  const draw = (shown) => (role === 'user' ? document.createTextNode(shown) : markdown(shown));
+  const draw = (shown) => (role === 'user' ? fenced(shown) : markdown(shown));
   const body = element('div', 'body');
   if (role === 'user') body.dir = 'auto';
   body.text = text;
@@ -75,14 +75,37 @@ export function argsTable(args) {
   return table;
 }
 
-/** What a message said before it was regenerated or edited. */
-export function versions(earlier) {
-  const details = element('details', 'versions');
-  details.append(element('summary', '', earlier.length === 1 ? '1 earlier version' : `${earlier.length} earlier versions`));
-  for (const text of earlier) {
-    const version = element('p', '', text);
-    version.dir = 'auto';
-    details.append(version);
-  }
-  return details;
+/** The switch between what a message says and what it said before it was regenerated or edited, in its place. */
+export function versions(node, role, earlier) {
+  const box = element('div', 'versions');
+  box.role = 'group';
+  box.ariaLabel = 'versions';
+  const count = earlier.length + 1;
+  let at = count;
+  const told = element('span');
+  told.role = 'status';
+  const step = (by, sign, label) => {
+    const made = button(sign, 'tiny', () => {
+      at += by;
+      show();
+    });
+    made.ariaLabel = label;
+    return made;
+  };
+  const back = step(-1, '‹', 'earlier version');
+  const on = step(1, '›', 'later version');
+  const show = () => {
+    told.textContent = `version ${at} of ${count}`;
+    back.disabled = at === 1;
+    on.disabled = at === count;
+    node.querySelector(':scope > .old')?.remove();
+    node.classList.toggle('past', at < count);
+    if (at === count) return;
+    const old = element('div', 'old');
+    old.append(...textParts(role, earlier[at - 1]));
+    box.before(old);
+  };
+  box.append(back, told, on);
+  show();
+  return box;
 }

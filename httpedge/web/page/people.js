@@ -1,6 +1,7 @@
 // What a turn asks of a person: approvals, questions, tools of the browser.
 
 import { button, element, labelled } from './dom.js';
+import { markdown } from './markdown.js';
 import { argsTable, givenTo } from './parts.js';
 import { startStream } from './stream.js';
 import { when } from './words.js';
@@ -120,7 +121,8 @@ function question(card, action, resolve) {
   const questions = action.questions?.length ? action.questions : [{ question: action.details?.prompt || 'The assistant asks.' }];
   const fields = questions.map((asked, index) => {
     const set = element('fieldset');
-    const legend = element('legend', '', asked.question);
+    const legend = element('legend');
+    legend.append(markdown(asked.question));
     if (asked.header) legend.prepend(element('small', 'head', asked.header));
     set.append(legend);
     for (const option of asked.options || []) {

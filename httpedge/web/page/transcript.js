@@ -137,10 +137,11 @@ export class Transcript {
     node.calls = message.toolCalls;
     const kept = this.streaming?.node === node ? [...node.children].filter(isFlow) : this.flow(node, message.role, message.content, message.toolCalls);
     node.replaceChildren(...kept);
+    node.classList.remove('past');
     if (message.files?.length) node.append(fileChips(message.files, this.guarded));
     if (message.metadata?.edited) node.append(element('span', 'note', 'edited'));
     const earlier = message.metadata?.previousContent || [];
-    if (earlier.length) node.append(versions(earlier));
+    if (earlier.length) node.append(versions(node, message.role, earlier));
     const end = this.outcomes.ends.get(message.id) || (message.role === 'assistant' && ending(message.metadata?.stopReason));
     if (end) {
       const told = element('p', end.bad ? 'outcome bad' : 'outcome', end.text);
