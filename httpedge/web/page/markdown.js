@@ -11,6 +11,7 @@ parser.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
 
 const maxText = 400_000;  // characters that are read as Markdown; more is shown as it is
 const maxNodes = 30_000;  // tokens that are drawn; a text of more is shown as it is
+const maxInline = 6000;   // pieces of one block: engines lay them out as one, in more than linear time. More are shown as they are
 const maxDepth = 40;      // elements inside each other: engines lay out recursively
 const maxTail = 16_000;   // characters of an unfinished block that are read as Markdown while it grows
 const share = 5;          // at most one part in so many of the time goes into drawing a growing answer
@@ -74,11 +75,11 @@ class Builder {
 
   take(token) {
     const { type, content } = token;
-    if (type === 'inline') {
+    if (type === 'inline' && token.children.length > maxInline) this.at.append(element('span', 'plain', content));
+    else if (type === 'inline') {
       this.task(token.children[0]);
       this.add(token.children);
-    }
-    else if (token.nesting < 0) this.end(token);
+    } else if (token.nesting < 0) this.end(token);
     else if (token.nesting > 0) this.start(token);
     else if (type === 'softbreak' || type === 'hardbreak') this.at.append(element('br'));
     else if (type === 'hr') this.at.append(element('hr'));
