@@ -6,7 +6,7 @@ import (
 )
 
 // tailComment is a comment behind code, with no quote in it, so that it cannot be the inside of a text.
-var tailComment = regexp.MustCompile("([;{},(\\[]) +// [^'\"`\n]*$") //nolint:gochecknoglobals // compiled once
+var tailComment = regexp.MustCompile("([;{},(\\[]) +// [^'\"`\n]*$")
 
 // lean returns a module or a style sheet of the playground as it is served: without its comments and indentation, which are a tenth of the
 // page. A text over several lines would lose its indentation, too: there is none.

@@ -12,7 +12,6 @@ import { List, standing, title } from './list.js';
 import { EventLog, keptEvents } from './log.js';
 import { Money } from './money.js';
 import { Panes } from './panes.js';
-import { Actions } from './people.js';
 import { Scroll } from './scroll.js';
 import { Follow, call, docsPath, download, pause, served, settings } from './stream.js';
 import { guarded, toast } from './toast.js';
@@ -39,7 +38,6 @@ const log = new EventLog($('event-rows'), $('log-seq'));
 new Scroll($('events'), $('event-rows'));
 const panes = new Panes(log);
 $('log-toggle').addEventListener('click', () => money.show());
-const actions = new Actions($('actions'), { guarded, said: () => refreshSoon() });
 const money = new Money({ guarded, conversation, priced, changed: () => refresh() });
 const composer = new Composer({
   guarded,
@@ -143,8 +141,23 @@ function showAll(read) {
   current.conversation = { ...read.conversation, reachedUsd: conversation().reachedUsd };
   transcript.show(read, agentOf()?.metadata?.experience);
   if (read.messages.length === 0 && read.conversation.runtime?.status === 'idle') showWelcome();
-  actions.show(read.conversation.id, read.pendingActions || []);
+  showActions(read.conversation.id, read.pendingActions || []);
   showHead();
+}
+
+let actions;
+let asked = ['', []]; // the conversation, and what it waits for
+
+/** Shows what a turn asks of a person, by a module that comes with the first question. */
+async function showActions(...what) {
+  asked = what;
+  if (what[1].length > 0) actions ||= import('./people.js').then(({ Actions }) => new Actions($('actions'), { guarded, said: () => refreshSoon() }));
+  try {
+    (await actions)?.show(...asked);
+  } catch (error) { // it could not be loaded: the next look tries again
+    actions = null;
+    toast(error);
+  }
 }
 
 /** Reads the conversation anew, for what the events do not tell in full. */
@@ -167,7 +180,7 @@ function close() {
   opening = '';
   transcript.clear();
   log.clear();
-  actions.show('', []);
+  showActions('', []);
   nodes.watch('');
   pill($('link'), 'off', '');
 }

@@ -26,14 +26,21 @@ import { tokenizeWith } from './vendor/highlight/tokenize.js';
 
 const languages = { bash, c, css, diff, docker, go, html, java, js, jsdoc, json, md, py, regex, rs, sql, todo, toml, ts, uri, xml, yaml };
 
+/** The names that people give languages. */
+const names = {
+  sh: 'bash', shell: 'bash', console: 'bash', zsh: 'bash', bash: 'bash', c: 'c', cpp: 'c', 'c++': 'c', h: 'c', css: 'css', diff: 'diff', patch: 'diff', dockerfile: 'docker',
+  go: 'go', html: 'html', java: 'java', javascript: 'js', js: 'js', jsx: 'js', mjs: 'js', json: 'json', markdown: 'md', md: 'md', python: 'py', py: 'py', rust: 'rs', rs: 'rs',
+  sql: 'sql', toml: 'toml', typescript: 'ts', ts: 'ts', tsx: 'ts', xml: 'xml', svg: 'xml', yaml: 'yaml', yml: 'yaml',
+};
+
 /** What the library takes a square of the time for is left plain: long texts, and long runs of the same kind. */
 const slow = /\w{300}|\s{300}|[^\n]{2000}/;
 const most = 12_000; // characters
-const patience = 40; // milliseconds for one block
 
-/** The pieces of a text as [text, kind] in their order; null = it is left plain. */
-export function pieces(text, language) {
-  if (!Object.hasOwn(languages, language) || text.length > most || slow.test(text)) return null;
+/** The pieces of a text, found within so many milliseconds, as [text, kind] in their order; null = it is left plain. */
+export function pieces(text, named, patience = 40) {
+  const language = Object.hasOwn(names, named) && names[named];
+  if (!language || text.length > most || slow.test(text)) return null;
   const until = performance.now() + patience;
   const found = [];
   try {

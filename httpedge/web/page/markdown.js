@@ -170,18 +170,13 @@ function codeBlock(content, info = '') {
   pre.role = 'group';
   pre.ariaLabel = 'code';
   const code = element('code', '', text);
-  const language = languages[info.trim().split(/\s+/)[0].toLowerCase()];
+  const [language] = info.trim().toLowerCase().split(/\s+/);
   if (language) code.dataset.language = language;
   pre.append(code);
   frame.append(head, pre);
   return frame;
 }
 
-const languages = {
-  sh: 'bash', shell: 'bash', console: 'bash', zsh: 'bash', bash: 'bash', c: 'c', cpp: 'c', 'c++': 'c', h: 'c', css: 'css', diff: 'diff', patch: 'diff', dockerfile: 'docker',
-  go: 'go', html: 'html', java: 'java', javascript: 'js', js: 'js', jsx: 'js', mjs: 'js', json: 'json', markdown: 'md', md: 'md', python: 'py', py: 'py', rust: 'rs', rs: 'rs',
-  sql: 'sql', toml: 'toml', typescript: 'ts', ts: 'ts', tsx: 'ts', xml: 'xml', svg: 'xml', yaml: 'yaml', yml: 'yaml',
-};
 const colored = new WeakSet();
 
 /** Gives the code in a node its colours, soon. It is read without them until then, and for good where their module cannot be loaded. */
