@@ -136,6 +136,8 @@ page-vendor: page-tools ## copy the page's vendored code from the packages that 
 	sed '/^\/\/# sourceMappingURL/d' $(PAGE)/node_modules/preact/dist/preact.mjs >httpedge/web/page/vendor/preact.mjs
 	sed -e '/^\/\/# sourceMappingURL/d' -e 's|from"preact"|from"./preact.mjs"|' $(PAGE)/node_modules/preact/hooks/dist/hooks.mjs >httpedge/web/page/vendor/preact-hooks.mjs
 	cp $(PAGE)/node_modules/htm/dist/htm.mjs httpedge/web/page/vendor/htm.mjs
+	cd $(PAGE)/node_modules/@speed-highlight/core/dist && cp tokenize.js $(CURDIR)/httpedge/web/page/vendor/highlight/ && \
+		cd languages && cp $(notdir $(wildcard httpedge/web/page/vendor/highlight/languages/*.js)) $(CURDIR)/httpedge/web/page/vendor/highlight/languages/
 
 page-types: page-tools ## check the types of the console's modules
 	cd $(PAGE) && node_modules/.bin/tsc --project .

@@ -27,8 +27,9 @@ type Alias struct {
 }
 
 // Files returns a surface that serves a folder without authentication, index.html at its root. The files are read, and compressed, once,
-// here. Missing files are answered like unknown routes of another surface.
-func Files(files fs.FS, like endpoint.Surface, aliases ...Alias) (endpoint.Surface, error) {
+// here. Missing files are answered like unknown routes of another surface. What is no page is also below /v/VERSION, where a browser keeps
+// it without asking again; below another version, which a node of another release may have named, it is what this node has, to be asked for.
+func Files(files fs.FS, version string, like endpoint.Surface, aliases ...Alias) (endpoint.Surface, error) {
 	surface := endpoint.Surface{Name: "files", Refusals: like.Refusals, AppendProblem: like.AppendProblem}
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || strings.HasSuffix(name, ".d.mts") { // types are for tools
@@ -43,6 +44,10 @@ func Files(files fs.FS, like endpoint.Surface, aliases ...Alias) (endpoint.Surfa
 			if alias.File == name {
 				paths = append(paths, alias.Paths...)
 			}
+		}
+		if path.Ext(name) != ".html" {
+			surface.Routes = append(surface.Routes, endpoint.OnBytes("GET /v/{version}/"+name, "page:read", file.versioned(version),
+				endpoint.Public(), endpoint.Hidden(), endpoint.Tag("Pages")))
 		}
 		for _, at := range paths {
 			surface.Routes = append(surface.Routes, endpoint.OnBytes("GET "+at, "page:read", file.serveFile,
@@ -101,6 +106,32 @@ type staticFile struct{ plain, packed *endpoint.File }
 
 type fileIn struct {
 	AcceptEncoding string `header:"Accept-Encoding"`
+}
+
+type versionedIn struct {
+	Version        string `path:"version"`
+	AcceptEncoding string `header:"Accept-Encoding"`
+}
+
+// versioned serves the file below a version: its own is kept forever.
+func (f staticFile) versioned(version string) func(context.Context, *versionedIn) (*endpoint.File, error) {
+	kept := staticFile{plain: keptForever(f.plain), packed: keptForever(f.packed)}
+	return func(ctx context.Context, in *versionedIn) (*endpoint.File, error) {
+		if in.Version == version {
+			return kept.serveFile(ctx, &fileIn{in.AcceptEncoding})
+		}
+		return f.serveFile(ctx, &fileIn{in.AcceptEncoding})
+	}
+}
+
+func keptForever(file *endpoint.File) *endpoint.File {
+	if file == nil {
+		return nil
+	}
+	kept := *file
+	kept.Header = maps.Clone(file.Header)
+	kept.Header["Cache-Control"] = "public, max-age=31536000, immutable"
+	return &kept
 }
 
 func (f staticFile) serveFile(_ context.Context, in *fileIn) (*endpoint.File, error) {

@@ -371,7 +371,7 @@ func TestFiles(t *testing.T) {
 		"data.unknown1": {Data: []byte("?")},
 		"long.js":       {Data: []byte(strings.Repeat("long ", 1000))},
 		"types.d.mts":   {Data: []byte("type")},
-	}, desk, httpedge.Alias{File: "app.js", Paths: []string{"/shell", "/shell/{a}"}})
+	}, "v7", desk, httpedge.Alias{File: "app.js", Paths: []string{"/shell", "/shell/{a}"}})
 	require.NoError(t, err)
 	require.NoError(t, server.Mount("", files))
 	require.NoError(t, server.Mount("/desk", desk))
@@ -406,13 +406,18 @@ func TestFiles(t *testing.T) {
 		require.Equal(t, 304, b.do(get("/long.js", "Accept-Encoding", accepted, "If-None-Match", a.header.Get("ETag"))).status)
 	}
 	require.Empty(t, b.do(get("/app.js", "Accept-Encoding", "gzip")).header.Get("Content-Encoding"), "it would only grow")
+	kept := b.do(get("/v/v7/long.js", "Accept-Encoding", "gzip"))
+	require.Equal(t, "public, max-age=31536000, immutable", kept.header.Get("Cache-Control"))
+	require.Equal(t, "gzip", kept.header.Get("Content-Encoding"))
+	require.Equal(t, "no-cache", b.do(get("/v/v6/long.js")).header.Get("Cache-Control"), "of a node of another release")
+	b.refused(404, "NOT_FOUND", get("/v/v7/index.html"))
 	b.refused(404, "NOT_FOUND", get("/index.html"))
 	b.refused(404, "NOT_FOUND", get("/../go.mod"))
 	b.refused(401, "AUTH_REQUIRED", get("/desk/echo/a"))
 
-	_, err = httpedge.Files(fstest.MapFS{}, desk)
+	_, err = httpedge.Files(fstest.MapFS{}, "", desk)
 	require.Error(t, err)
-	_, err = httpedge.Files(fstest.MapFS{"a b.html": {}}, desk)
+	_, err = httpedge.Files(fstest.MapFS{"a b.html": {}}, "", desk)
 	require.Error(t, err)
 }
 

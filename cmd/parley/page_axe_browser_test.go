@@ -14,7 +14,7 @@ import (
 )
 
 // markdownAnswer has all that an answer may have, and what it must not be able to do.
-const markdownAnswer = "# Refunds\n\nTwo ways, **both** _quick_ and ~~slow~~:\n\n1. by `card`\n2. by transfer\n   - within the week\n   - or later\n\n" +
+const markdownAnswer = "# Refunds\n\nTwo ways, **both** _quick_ and ~~slow~~:\n\n1. by `card`\n2. by transfer\n   - within the week\n   - or later\n\n- [x] paid\n- [ ] sent\n\n" +
 	"```go\nfunc refund(order int) error {\n\treturn pay(order, -140) // <script>window.bad = 1</script>\n}\n```\n\n" +
 	"### Fees\n\n| Way | Days | Fee |\n|:----|:---:|----:|\n| card | 2 | $0.30 |\n| transfer | 5 | $0.00 |\n\n" +
 	"> Ask first.\n\nSee https://example.com/fees, [the terms](https://example.com/terms \"Terms\") or [write](mailto:a@example.com).\n\n" +
@@ -48,14 +48,15 @@ func TestPageMarkdown(t *testing.T) {
 	b.do(chromedp.Evaluate[chromedp.Void](`void new MutationObserver(() => {
 		window.grew ||= document.querySelector('.message.streaming .body ol') !== null;
 	}).observe(document.body, {subtree: true, childList: true, attributes: true})`))
-	b.say("<b>How</b> do *refunds* work?")
+	b.do(setValue("#text", "<b>How</b> do *refunds* work?\n```js\nif (a) { b(); }\n```\n*thanks*"), click("#send"))
 	b.see(`window.grew`) // while it grows, too
 	b.see(pageIdle + ` && document.querySelectorAll('.message').length === 2`)
-	b.see(lastSaid + `.querySelector('.body').textContent === '<b>How</b> do *refunds* work?'`)
+	b.see(lastSaid + `.querySelector('.body').textContent.startsWith('<b>How</b> do *refunds* work?') && ` + lastSaid + `.querySelector('.code code').textContent === 'if (a) { b(); }' && ` + lastSaid + `.querySelector('.body').lastChild.data === '*thanks*'`)
 	body := lastAnswer + `.querySelector('.body')`
-	b.see(`['h3', 'strong', 'em', 's', 'ol > li > ul > li', '.code pre code', '.table table th.align-right', 'blockquote p'].every((part) => ` + body + `.querySelector(part) !== null)`)
+	b.see(`['h3', 'strong', 'em', 's', 'ol > li > ul > li', 'li.task > input:checked:disabled', 'li.task > input:not(:checked)', '.code pre code', '.table table th.align-right', 'blockquote p'].every((part) => ` + body + `.querySelector(part) !== null)`)
 	b.see(body + `.querySelector('.code code').textContent.includes('<script>') && ` + body + `.querySelector('.code-head span').textContent === 'go'`)
 	b.see(`window.bad === undefined && ` + body + `.querySelector('img, script, b') === null`)
+	b.see(body + `.querySelector('.code .code-kwd').textContent === 'func' && ` + lastSaid + `.querySelector('.code .code-kwd') !== null`)
 	links := strings.Split(b.tell(pageIdle, `[...`+body+`.querySelectorAll('a')].map((a) => [a.href, a.target, a.rel].join(' ')).join('\n')`), "\n")
 	require.Equal(t, []string{
 		"https://example.com/fees _blank noopener noreferrer", "https://example.com/terms _blank noopener noreferrer",
@@ -63,7 +64,7 @@ func TestPageMarkdown(t *testing.T) {
 	}, links)
 	b.see(body + `.textContent.includes('<img src=x onerror="window.bad=1"> <b>raw</b>') && ` + body + `.textContent.includes('near (/etc/passwd)')`)
 	b.do(chromedp.Evaluate[chromedp.Void](`void (navigator.clipboard.writeText = async (text) => { window.copied = text; }, new MutationObserver(() => {
-		window.saidSo ||= document.querySelector('.message .code button')?.textContent === 'Copied'; // which it says for a moment only
+		window.saidSo ||= document.querySelector('.message.assistant .code button')?.textContent === 'Copied'; // which it says for a moment only
 	}).observe(document.body, {subtree: true, childList: true, characterData: true}))`))
 	b.press(body + `.querySelector('.code button')`)
 	b.see(`window.copied?.startsWith('func refund') && window.saidSo`)
@@ -152,6 +153,11 @@ func TestPageVendored(t *testing.T) {
 	}
 	vendored, err := os.ReadFile("../../httpedge/web/page/vendor/markdown-it.mjs")
 	require.NoError(t, err)
+	tokenizer, err := os.ReadFile(filepath.Join(pageTools, "@speed-highlight", "core", "dist", "tokenize.js"))
+	require.NoError(t, err)
+	copied, err := os.ReadFile("../../httpedge/web/page/vendor/highlight/tokenize.js")
+	require.NoError(t, err)
+	require.Equal(t, string(tokenizer), string(copied))
 	packed = regexp.MustCompile(`(?m)^//# sourceMappingURL.*\n?`).ReplaceAll(packed, nil)
 	require.Equal(t, strings.TrimSpace(string(packed)), strings.TrimSpace(string(vendored)))
 }

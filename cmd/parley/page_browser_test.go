@@ -15,6 +15,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
@@ -46,6 +47,11 @@ func newBrowser(t *testing.T, extra ...chromedp.ExecAllocatorOption) *browser {
 	tab, stopTab := chromedp.NewContext(allocator)
 	b := &browser{t: t, ctx: tab}
 	_, err = chromedp.Run(tab, b.listen)
+	require.NoError(t, err)
+	// The tests look at what developers look at, unless they turn it off.
+	_, err = chromedp.Call(tab, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `try { localStorage['parley.log'] ??= 'open'; } catch { /* a page without storage */ }`,
+	})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		_ = chromedp.Cancel(tab) // waits for the browser's end; it may be gone already
@@ -237,6 +243,8 @@ func TestPage(t *testing.T) {
 	p.start()
 	b.do(chromedp.Navigate("http://" + p.listen + "/"))
 	b.see(pageReady)
+	const loaded = `performance.getEntriesByType('resource').filter(({ name, transferSize }) => name.includes('/v/') && transferSize > 0)`
+	require.LessOrEqual(t, b.number(`performance.getEntriesByType('navigation')[0].encodedBodySize + `+loaded+`.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)`), 90_000.0)
 	b.screenshot("1-welcome.png")
 
 	b.newConversation("assistant")
@@ -267,6 +275,7 @@ func TestPage(t *testing.T) {
 
 	b.do(chromedp.Reload())
 	b.see(`document.body.dataset.ready === 'true' && document.querySelectorAll('.message.user').length === 2`)
+	require.Zero(t, b.number(loaded+`.length`), "a reload asks for the page alone")
 	b.see(`document.querySelectorAll('#list li').length === 2`)
 	b.do(setValue("#title", "Counting"))
 	b.see(`document.querySelector('#list').textContent.includes('Counting')`)

@@ -40,7 +40,7 @@ func TestPageByKeyboard(t *testing.T) {
 	b.see(pageIdle + ` && /^\d+ → \d+ tokens · \$0\.\d+$/.test(` + lastAnswer + `.querySelector('.cost')?.textContent)`)
 	b.see(`document.querySelector('#spoken').textContent.length > 10 && document.querySelector('#messages').getAttribute('aria-live') === 'off'`)
 	b.do(chromedp.Reload())
-	b.see(pageReady + ` && document.querySelectorAll('.cost').length === 2`) // the log tells it again
+	b.see(pageReady + ` && document.querySelectorAll('.cost.exact').length === 2`) // the log tells it again
 
 	b.do(chromedp.KeyEvent("n")) // not in a field: nothing happens
 	b.newConversation("demo")
@@ -56,6 +56,7 @@ func TestPageByKeyboard(t *testing.T) {
 	b.see(`document.querySelectorAll('#list li').length === 0 && document.querySelector('#list-note').textContent.includes('No title')`)
 	b.do(chromedp.Evaluate[chromedp.Void](`history.back()`)) // every place has an address
 	b.see(`document.querySelectorAll('.message').length === 0 && location.hash === ''`)
+	b.checkList()
 
 	b.do(chromedp.EmulateViewport(360, 740))
 	b.do(click("#side-toggle"))
@@ -63,7 +64,45 @@ func TestPageByKeyboard(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.see(`!document.querySelector('.side').checkVisibility() && document.activeElement.id === 'side-toggle' && document.documentElement.scrollWidth <= 360`)
 	b.checkQuiet(p)
-	require.Equal(t, 2, b.asked("/cluster.json"), "once, and once after the reload")
+	require.Equal(t, 3, b.asked("/cluster.json"), "once, and once after each reload")
+}
+
+// checkList: a search finds what messages say, a row has a menu, days are headings, New has an agent of its own; and what developers look
+// at, and the theme, are chosen once.
+func (b *browser) checkList() {
+	b.t.Helper()
+	b.fill("#search", "story")
+	b.see(`document.querySelector('#list-note').textContent.includes('messages of the open conversation')`)
+	b.fill("#search", "")
+	b.see(`document.querySelectorAll('#list li').length === 2 && document.querySelectorAll('#list .day').length === 1 && document.querySelector('#list .day').textContent === 'Today'`)
+	b.tap("#list li:last-child .open")
+	b.see(`document.querySelectorAll('.message').length === 4 && document.querySelector('#with').textContent === 'with Demo'`)
+	b.fill("#search", "long story")
+	b.tap("#list .hit")
+	b.see(`document.querySelector('#list .hit').textContent.includes('Tell me a long story')`)
+	b.fill("#search", "")
+	b.do(setValue("#agent", "assistant"))
+	b.see(`document.querySelector('#with').textContent === 'with Demo'`)
+
+	b.do(chromedp.Focus("#list li:last-child .row-menu"), chromedp.KeyEvent(kb.Enter))
+	b.see(`document.querySelector('#list li:last-child .row-menu').getAttribute('aria-expanded') === 'true'`)
+	b.tap("#list li:last-child [data-deed=rename]")
+	b.see(`document.querySelector('#rename').open`)
+	b.fill("#rename-text", "Dice")
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.see(`!document.querySelector('#rename').open && document.querySelector('#list').textContent.includes('Dice') && document.querySelector('#title').value === 'Dice' && document.querySelector('.row-deeds') === null`)
+
+	b.see(`document.querySelector('.cost.exact').checkVisibility()`)
+	b.tap("#log-toggle")
+	b.see(`!document.querySelector('.cost.exact').checkVisibility() && /^(under 1 cent|\$\d+\.\d\d)$/.test(document.querySelector('.cost:not(.exact)').textContent)`)
+	b.tap("#settings-button")
+	b.fill("#theme", "dark")
+	b.see(`getComputedStyle(document.body).colorScheme === 'dark'`)
+	b.screenshot("48-dark.png")
+	b.tap("#settings .close")
+	b.do(chromedp.Reload())
+	b.see(pageReady + ` && getComputedStyle(document.body).colorScheme === 'dark' && !document.querySelector('.log').checkVisibility() && !document.querySelector('#served').checkVisibility()`)
+	b.tap("#log-toggle")
 }
 
 // asked is how often the page asked for something.

@@ -56,7 +56,7 @@ func TestPageOfPeople(t *testing.T) {
 	b.do(setValue(".action textarea", `{"min":"six"}`), click(".action .allow"))
 	b.see(`document.querySelector('#toast').dataset.code === 'invalid_approved_args' && !document.querySelector('.action .allow').disabled`)
 	b.do(setValue(".action textarea", `{"min":6,"max":6}`), click(".action input[type=checkbox]"), click(".action .allow"))
-	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body').textContent.includes('6') && document.querySelectorAll('.message.assistant').length === 2`)
+	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body ~ .body').textContent.includes('6') && document.querySelectorAll('.message.assistant').length === 2`)
 	b.screenshot("23-allowed.png")
 	b.say("Roll the dice")
 	b.see(pageIdle + ` && document.querySelectorAll('.message.assistant').length === 3 && ` + lastAnswer + `.querySelector('.call')?.textContent.includes('✓')`)
@@ -74,13 +74,13 @@ func TestPageOfPeople(t *testing.T) {
 	b.do(click(".action input[value=Coffee]"))
 	b.screenshot("25-question.png")
 	b.do(click(".action .answer"))
-	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body').textContent.includes('Coffee')`)
+	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body ~ .body').textContent.includes('Coffee')`)
 
 	b.say("Use a tool of my browser")
 	b.see(pageWaiting + ` && document.querySelector('.action').dataset.kind === 'client_tool'`)
 	b.screenshot("26-client-tool.png")
 	b.do(click(".action .output"))
-	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body').textContent.includes('language')`)
+	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body ~ .body').textContent.includes('language')`)
 
 	note := filepath.Join(t.TempDir(), "note.txt")
 	require.NoError(t, os.WriteFile(note, []byte("the cat is in the garden\n"), 0o600))
@@ -91,6 +91,15 @@ func TestPageOfPeople(t *testing.T) {
 	b.see(`document.querySelectorAll('#files .chip[data-file]').length === 2`)
 	b.screenshot("27-attached.png")
 	b.press(`document.querySelector('#files [aria-label="remove other.txt"]')`)
+	// A picture that is pasted is attached, and shown.
+	b.do(chromedp.Evaluate[chromedp.Void](`void (async () => {
+		const canvas = new OffscreenCanvas(8, 8), clipboardData = new DataTransfer();
+		canvas.getContext('2d').fillRect(0, 0, 4, 4);
+		clipboardData.items.add(new File([await canvas.convertToBlob()], 'shot.png', { type: 'image/png' }));
+		document.querySelector('#text').dispatchEvent(new ClipboardEvent('paste', { clipboardData, cancelable: true, bubbles: true }));
+	})()`))
+	b.see(`document.querySelector('#files .chip img')?.naturalWidth === 8 && document.querySelectorAll('#files .chip[data-file]').length === 2`)
+	b.press(`document.querySelector('#files [aria-label="remove shot.png"]')`)
 	b.see(`document.querySelectorAll('#files .chip[data-file]').length === 1`)
 	b.do(chromedp.Reload()) // what was attached is kept as what was written is
 	b.see(`document.body.dataset.ready === 'true' && document.querySelector('#files .chip[data-file]')?.textContent.includes('note.txt')`)
@@ -101,13 +110,17 @@ func TestPageOfPeople(t *testing.T) {
 	require.Equal(t, "the cat is in the garden\n", downloaded(t, downloads, "note.txt"))
 
 	b.press(lastAnswer + `.querySelector('.regenerate')`)
-	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.versions')?.textContent.includes('1 earlier version')`)
+	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.versions')?.textContent.includes('version 2 of 2')`)
 	b.screenshot("28-regenerated.png")
 	b.press(lastSaid + `.querySelector('.edit')`)
 	b.see(`!document.querySelector('#editing').hidden && document.querySelector('#text').value === 'Please read this'`)
 	b.do(setValue("#text", "Please read that"), click("#send"))
 	b.see(pageIdle + ` && ` + lastSaid + `.querySelector('.note')?.textContent.includes('edited') && document.querySelector('#editing').hidden`)
-	b.see(lastSaid + `.querySelector('.body').textContent === 'Please read that' && ` + lastSaid + `.querySelector('.versions')?.textContent.includes('Please read this')`)
+	b.see(lastSaid + `.querySelector('.body').textContent === 'Please read that' && ` + lastSaid + `.querySelector('.versions')?.textContent.includes('2 of 2')`)
+	b.press(lastSaid + `.querySelector('[aria-label="earlier version"]')`)
+	b.see(lastSaid + `.querySelector('.old .body').textContent === 'Please read this' && !` + lastSaid + `.querySelector('.body').checkVisibility()`)
+	b.press(lastSaid + `.querySelector('[aria-label="later version"]')`)
+	b.see(lastSaid + `.querySelector('.old') === null && ` + lastSaid + `.querySelector('.body').checkVisibility()`)
 	b.see(`document.querySelectorAll('.message').length === 12`)
 
 	b.press(lastAnswer + `.querySelector('[data-rating=down]')`)
@@ -223,7 +236,12 @@ func TestPageOfManyActions(t *testing.T) {
 	b.press(`document.querySelector('.action .output')`)
 	b.see(pageIdle + ` && document.querySelectorAll('.action').length === 0 && ` + lastAnswer + `.textContent.includes('All done.')`)
 	b.see(lastAnswer + `.textContent.includes('glance · nobody answered in time')`)
-	b.see(lastAnswer + `.querySelectorAll('.call').length === 4`)
+	// Each call stands where it happened, also for whoever looks later.
+	inOrder := `[...` + lastAnswer + `.querySelectorAll('.body, .call > summary')].map((part) => part.textContent.split(' ')[0]).join() === 'Several,roll_dice,ask_user,look,More.,glance,All'`
+	b.see(lastAnswer + `.querySelectorAll('.call').length === 4 && ` + inOrder)
+	b.see(lastAnswer + `.querySelector('.call .args').textContent === 'max1min1' && ` + lastAnswer + `.querySelector('.call .json pre').textContent.includes('"max"')`)
+	b.do(chromedp.Reload())
+	b.see(pageReady + ` && document.querySelector('.message.assistant') !== null && ` + inOrder)
 	b.screenshot("35-lapsed-narrow.png")
 	b.checkQuiet(p)
 }

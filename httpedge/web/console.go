@@ -45,7 +45,7 @@ func consoleIndex(page fs.FS) ([]byte, error) {
 		}
 		for _, module := range modules {
 			if name := path.Base(module); !laterModules[name] {
-				fmt.Fprintf(&links, "<link rel=\"modulepreload\" href=\"/%s\">\n", module)
+				fmt.Fprintf(&links, "<link rel=\"modulepreload\" href=\"/v/{{version}}/%s\">\n", module)
 			}
 		}
 	}

@@ -4,11 +4,14 @@ package web
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"embed"
+	"encoding/base64"
 	"fmt"
 	"html"
 	"io/fs"
 	"path"
+	"strings"
 	"time"
 )
 
@@ -18,22 +21,52 @@ var embedded embed.FS
 // basePathMark is the placeholder in index.html for the conversation server's base path.
 const basePathMark = "{{base-path}}"
 
-// Files returns the page's files, with an index for a conversation server at basePath.
-func Files(basePath string) (fs.FS, error) {
+// versionMark is the placeholder in the pages for the version of all files, which is in the paths of what they load.
+const versionMark = "{{version}}"
+
+// Files returns the page's files, with an index for a conversation server at basePath, and their version, which changes with any of them.
+func Files(basePath string) (files fs.FS, version string, err error) {
 	page, err := fs.Sub(embedded, "page")
 	if err != nil {
-		return nil, fmt.Errorf("open embedded page: %w", err)
+		return nil, "", fmt.Errorf("open embedded page: %w", err)
+	}
+	made, version, err := makeFiles(page)
+	if err != nil {
+		return nil, "", err
 	}
 	index, err := fs.ReadFile(page, "index.html")
 	if err != nil {
-		return nil, fmt.Errorf("read index.html: %w", err)
+		return nil, "", fmt.Errorf("read index.html: %w", err)
 	}
 	index = bytes.ReplaceAll(index, []byte(basePathMark), []byte(html.EscapeString(basePath)))
 	console, err := consoleIndex(page)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return &site{FS: page, made: map[string][]byte{"index.html": index, ConsoleFile: console}}, nil
+	made["index.html"] = bytes.ReplaceAll(index, []byte(versionMark), []byte(version))
+	made[ConsoleFile] = bytes.ReplaceAll(console, []byte(versionMark), []byte(version))
+	return &site{FS: page, made: made}, version, nil
+}
+
+// makeFiles returns the files that are not served as they are embedded, and the version of all.
+func makeFiles(page fs.FS) (made map[string][]byte, version string, err error) {
+	made, sum := map[string][]byte{}, sha256.New()
+	err = fs.WalkDir(page, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(page, name)
+		if err != nil {
+			return err
+		}
+		if ext := path.Ext(name); (ext == ".js" || ext == ".css") && !strings.Contains(name, "/") {
+			text = lean(text)
+			made[name] = text
+		}
+		fmt.Fprintf(sum, "%s %d\n%s", name, len(text), text)
+		return nil
+	})
+	return made, base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:9]), err
 }
 
 // site is the embedded directory, with generated pages in the place of their files.

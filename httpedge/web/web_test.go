@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io/fs"
@@ -13,12 +14,14 @@ import (
 )
 
 func TestFiles(t *testing.T) {
-	site, err := Files(`/api/"agents"`)
+	site, version, err := Files(`/api/"agents"`)
 	require.NoError(t, err)
 	index, err := fs.ReadFile(site, "index.html")
 	require.NoError(t, err)
 	require.Contains(t, string(index), `content="/api/&#34;agents&#34;"`)
 	require.NotContains(t, string(index), basePathMark)
+	require.Contains(t, string(index), `src="v/`+version+`/app.js"`)
+	require.NotContains(t, string(index), versionMark)
 	entries, err := fs.ReadDir(site, ".")
 	require.NoError(t, err)
 	require.Greater(t, len(entries), 5)
@@ -46,7 +49,7 @@ func TestFiles(t *testing.T) {
 
 // TestConsoleFiles: modules of one screen each, no text that becomes HTML, nothing from elsewhere, and a page that names those it needs.
 func TestConsoleFiles(t *testing.T) {
-	site, err := Files("/api/agents")
+	site, version, err := Files("/api/agents")
 	require.NoError(t, err)
 	page, err := fs.ReadFile(site, ConsoleFile)
 	require.NoError(t, err)
@@ -67,9 +70,36 @@ func TestConsoleFiles(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Greater(t, modules, 30)
-	require.Contains(t, string(page), `href="/dashboard/shell.js"`)
+	require.Contains(t, string(page), `href="/v/`+version+`/dashboard/shell.js"`)
 	require.NotContains(t, string(page), "waterfall.js", "only some pages need it")
 	require.Contains(t, ConsolePaths(), "/dashboard/{a}/{b}")
+}
+
+// TestLean: what is served has no comments, is otherwise what is written, and can be read.
+func TestLean(t *testing.T) {
+	const text = "// one\nconst a = 'http://b'; // two\n/** three\n * four\n */\n  /* five */\n  /** @type {x} */ let b; /* six */\nf(`x // seven`, {}); // isn't\n"
+	require.Equal(t, "const a = 'http://b';\n/** @type {x} */ let b; /* six */\nf(`x // seven`, {}); // isn't\n", string(lean([]byte(text))))
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("no node in PATH: `make page-tools` installs it")
+	}
+	site, _, err := Files("")
+	require.NoError(t, err)
+	modules, err := fs.Glob(site, "*.js")
+	require.NoError(t, err)
+	sources := map[string]string{}
+	for _, name := range modules {
+		source, unread := fs.ReadFile(site, name)
+		require.NoError(t, unread)
+		sources[name] = string(source)
+	}
+	all, err := json.Marshal(sources)
+	require.NoError(t, err)
+	const read = `const { SourceTextModule } = require('vm'); for (const [identifier, source] of Object.entries(JSON.parse(require('fs').readFileSync(0)))) new SourceTextModule(source, { identifier })`
+	command := exec.CommandContext(t.Context(), node, "--no-warnings", "--experimental-vm-modules", "-e", read)
+	command.Stdin = bytes.NewReader(all)
+	said, err := command.CombinedOutput()
+	require.NoError(t, err, string(said))
 }
 
 // TestModules runs the tests of the page's modules, in testdata, by the runner of Node.js.

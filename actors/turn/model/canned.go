@@ -16,8 +16,37 @@ const (
 const (
 	standIn = "I am the built-in stand-in, not a language model: my replies are canned, and I pick one by looking for a few key words."
 
-	connect = "To get real answers, give this agent a model in the configuration file: provider `openai`, `openai-responses` or `anthropic`, " +
-		"a model name and an API key."
+	connect = "Ask `How do I connect a real model?` for the few lines that it takes."
+
+	connectReply = "Write an agent with a model into a file, `parley.yaml`. Take one of these.\n\n" +
+		"OpenAI:\n\n```yaml\nagents:\n  - id: helper\n    name: Helper\n    instructions: Be brief.\n" +
+		"    model: {provider: openai, name: gpt-4o-mini, api_key_env: OPENAI_API_KEY}\n```\n\n" +
+		"Anthropic:\n\n```yaml\nagents:\n  - id: helper\n    name: Helper\n    instructions: Be brief.\n" +
+		"    model: {provider: anthropic, name: claude-sonnet-4-5, api_key_env: ANTHROPIC_API_KEY}\n```\n\n" +
+		"Ollama, vLLM or any other server of the Chat Completions API (Ollama listens on port 11434, vLLM on 8000):\n\n```yaml\nagents:\n  - id: helper\n    name: Helper\n" +
+		"    instructions: Be brief.\n    model: {provider: openai, name: llama3.2, base_url: \"http://127.0.0.1:11434/v1\"}\n```\n\n" +
+		"The name is the model's, as its server knows it. `api_key_env` names the environment variable that holds the key, so that the file has no secret in it; " +
+		"your own server needs none. Then stop this server and start it with the file:\n\n" +
+		"```sh\nexport OPENAI_API_KEY=...\nbin/parley serve --config parley.yaml\n```\n\n" +
+		"The agent is in the list beside New. With `price: {input: 0.15, output: 0.6}` in its model, in dollars for a million tokens, answers show what they cost, " +
+		"and conversations can have a budget. `bin/parley serve --print-config` prints every other setting."
+
+	serverReply = "It runs conversations with AI agents, and keeps them whatever happens:\n\n" +
+		"- answers are streamed, and go on when you close the page\n" +
+		"- every event is written to a replicated log before anyone sees it: a server that dies loses nothing that it confirmed\n" +
+		"- agents call tools, ask people questions and wait for approvals, for days if need be\n" +
+		"- budgets hold while an answer is being written\n" +
+		"- files, exports, webhooks, background runs, and a console for the people who run it all, at `/dashboard`\n\n" +
+		"The agent `demo`, in the list beside New while no other agent is configured, shows approvals, questions, files and budgets. " +
+		"Everything on this page is the public API, see API above.\n\n" + standIn + " " + connect
+
+	killedReply = "Try it: kill it now, with `kill -9`, and start it again. Your question was written to the log before this answer began, so it is there. " +
+		"The server finds that an answer was under way and begins it anew; this page notices that the connection is gone, comes back by itself and shows the new attempt. " +
+		"In a cluster another node takes over in about a second, without anyone starting anything.\n\n" +
+		"A tool that may have run when the server died is run again only if it is declared idempotent. Otherwise a person is asked, since nobody else can know."
+
+	storyReply = "The lighthouse keeper wrote down every ship before she waved to it. One night the storm took the lamp, the door and the page that she was writing, " +
+		"but not the book: it was already shut. In the morning a stranger relit the lamp, opened the book at the last line, and waved to the ship that was still waiting."
 
 	helpReply = standIn + "\n\nThings to try:\n\n" +
 		"- `count to 50`: a stream that you can check by eye; cancel it half way\n" +
@@ -59,8 +88,14 @@ func cannedReply(agent, text string) string {
 		return echo(text)
 	case has("count"):
 		return count(words)
+	case has("connect", "configure") && has("model", "models", "openai", "anthropic", "ollama", "vllm"):
+		return connectReply
+	case has("killed", "kill", "crash", "crashes", "dies") && has("server", "node", "you"):
+		return killedReply
 	case has("parley"):
 		return parleyReply
+	case has("what") && has("can") && has("server"):
+		return serverReply
 	case has("help", "hilfe", "commands") || (short && has("what") && has("can") && has("you")):
 		return helpReply
 	case short && has("who", "what") && has("you"), has("robot", "human", "llm"):
@@ -71,6 +106,8 @@ func cannedReply(agent, text string) string {
 		return "You are welcome, though there is little to thank for. " + standIn
 	case short && has("bye", "goodbye", "ciao", "tschüss"):
 		return "Goodbye! The conversation stays here; come back to it whenever you like. " + standIn
+	case short && has("short") && has("story"):
+		return storyReply
 	case short && has("long", "longer", "story", "essay"):
 		return longReply
 	case short && has("markdown", "table", "code"):

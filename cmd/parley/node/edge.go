@@ -132,11 +132,11 @@ func (n *Node) mountPage(basePath string, surface endpoint.Surface) error {
 	if !n.config.HTTP.Page {
 		return nil
 	}
-	files, err := web.Files(basePath)
+	files, version, err := web.Files(basePath)
 	if err != nil {
 		return err
 	}
-	page, err := httpedge.Files(files, surface, httpedge.Alias{File: web.ConsoleFile, Paths: web.ConsolePaths()})
+	page, err := httpedge.Files(files, version, surface, httpedge.Alias{File: web.ConsoleFile, Paths: web.ConsolePaths()})
 	if err != nil {
 		return err
 	}

@@ -3,15 +3,15 @@
 
 import { Nodes } from './cluster.js';
 import { Composer } from './composer.js';
-import { confirmed } from './dialogs.js';
+import { confirmed, retitled } from './dialogs.js';
 import { element } from './dom.js';
 import { dropDraft, newKey } from './drafts.js';
 import { Events } from './events.js';
+import { takeFiles } from './files.js';
 import { List, standing, title } from './list.js';
 import { EventLog, keptEvents } from './log.js';
 import { Money } from './money.js';
 import { Panes } from './panes.js';
-import { Actions } from './people.js';
 import { Scroll } from './scroll.js';
 import { Follow, call, docsPath, download, pause, served, settings } from './stream.js';
 import { guarded, toast } from './toast.js';
@@ -37,8 +37,8 @@ const nodes = new Nodes($('nodes'), $('banner'));
 const log = new EventLog($('event-rows'), $('log-seq'));
 new Scroll($('events'), $('event-rows'));
 const panes = new Panes(log);
-const actions = new Actions($('actions'), { guarded, said: () => refreshSoon() });
-const money = new Money({ guarded, conversation, changed: () => refresh() });
+$('log-toggle').addEventListener('click', () => money.show());
+const money = new Money({ guarded, conversation, priced, changed: () => refresh() });
 const composer = new Composer({
   guarded,
   host: {
@@ -57,6 +57,13 @@ const list = new List({ box: $('list'), more: $('more'), search: $('search'), no
     await open(id);
     panes.closeSide();
   },
+  rename: async (row) => {
+    const to = await retitled(row.title || '');
+    if (to !== null) await rename(row.id, to);
+  },
+  remove: (row) => remove(row),
+  drawn: () => showTitle(),
+  messages: { find: (words) => transcript.find(words), show: (id) => { transcript.reveal(id); panes.closeSide(); } },
 });
 const events = new Events({
   transcript, log, money, list, composer, conversation, head: showHead, refresh: refreshSoon, status: setStatus,
@@ -113,7 +120,6 @@ async function open(id) {
   opening = id;
   if (location.hash !== '#' + id) history.pushState(null, '', '#' + id);
   current.conversation = read.conversation;
-  $('agent').value = read.conversation.agentId;
   showAll(read);
   composer.show(id);
   list.draw();
@@ -135,8 +141,23 @@ function showAll(read) {
   current.conversation = { ...read.conversation, reachedUsd: conversation().reachedUsd };
   transcript.show(read, agentOf()?.metadata?.experience);
   if (read.messages.length === 0 && read.conversation.runtime?.status === 'idle') showWelcome();
-  actions.show(read.conversation.id, read.pendingActions || []);
+  showActions(read.conversation.id, read.pendingActions || []);
   showHead();
+}
+
+let actions;
+let asked = ['', []]; // the conversation, and what it waits for
+
+/** Shows what a turn asks of a person, by a module that comes with the first question. */
+async function showActions(...what) {
+  asked = what;
+  if (what[1].length > 0) actions ||= import('./people.js').then(({ Actions }) => new Actions($('actions'), { guarded, said: () => refreshSoon() }));
+  try {
+    (await actions)?.show(...asked);
+  } catch (error) { // it could not be loaded: the next look tries again
+    actions = null;
+    toast(error);
+  }
 }
 
 /** Reads the conversation anew, for what the events do not tell in full. */
@@ -159,9 +180,19 @@ function close() {
   opening = '';
   transcript.clear();
   log.clear();
-  actions.show('', []);
+  showActions('', []);
   nodes.watch('');
   pill($('link'), 'off', '');
+}
+
+const prices = new Map(); // agent id -> whether its answers cost something, as far as was seen
+
+/** Whether the agent has a price: the API does not say, its answers do. */
+function priced() {
+  const id = agentOf()?.id;
+  const seen = conversation().id ? transcript.usages.priced() : undefined;
+  if (seen !== undefined) prices.set(id, seen);
+  return prices.get(id) !== false;
 }
 
 const agentOf = () => agents.find((agent) => agent.id === (conversation().agentId || $('agent').value));
@@ -182,10 +213,19 @@ function showHead() {
   const { status, outcome, text } = standing(runtime);
   pill($('status'), status, text);
   $('status').dataset.outcome = outcome;
-  document.title = (status === 'waiting' ? '● Waits for you · ' : '') + (id ? `${title(conversation())} · Parley` : 'Parley playground');
+  $('with').textContent = id ? 'with ' + (agent?.name || conversation().agentId) : '';
+  showTitle();
   document.querySelector('.chat').dataset.status = status;
   $('stop').hidden = !busy();
   composer.draw();
+}
+
+/** The tab says what is open, and that something waits. */
+function showTitle() {
+  const { id, runtime } = conversation();
+  const waiting = list?.waiting() || 0;
+  const waits = runtime?.status === 'waiting' ? '● Waits for you · ' : waiting > 0 ? `● ${waiting} waiting · ` : '';
+  document.title = waits + (id ? `${title(conversation())} · Parley` : 'Parley playground');
 }
 
 /** The formats to export in; an open list is left alone while they are the same. */
@@ -226,11 +266,7 @@ $('file').addEventListener('change', () => {
   composer.files.add([...$('file').files]);
   $('file').value = '';
 });
-$('messages').addEventListener('dragover', (event) => { if (!$('attach').hidden) event.preventDefault(); });
-$('messages').addEventListener('drop', (event) => {
-  event.preventDefault();
-  if (!$('attach').hidden) composer.files.add([...event.dataTransfer.files]);
-});
+takeFiles(document.querySelector('.chat'), $('text'), () => !$('attach').hidden, (files) => composer.files.add(files));
 $('export').addEventListener('change', guarded(async () => {
   const format = $('export').value;
   $('export').value = '';
@@ -258,20 +294,27 @@ $('new').addEventListener('click', () => {
   panes.closeSide();
   $('text').focus();
 });
-$('title').addEventListener('change', guarded(async () => {
-  Object.assign(conversation(), await call('PATCH', path(), { title: $('title').value }));
+async function rename(id, to) {
+  const changed = await call('PATCH', '/conversations/' + id, { title: to });
+  if (conversation().id === id) {
+    Object.assign(conversation(), changed);
+    showHead();
+  }
   await list.load();
-}));
+}
+
+$('title').addEventListener('change', guarded(() => rename(conversation().id, $('title').value)));
 $('pin').addEventListener('click', guarded(async () => {
   const changed = await call('PATCH', path(), { pinned: !conversation().pinned });
   Object.assign(conversation(), { pinned: changed.pinned });
   showHead();
   await list.load();
 }));
-$('delete').addEventListener('click', guarded(async () => {
-  const { id } = conversation();
-  const named = conversation().title ? `“${conversation().title}”` : 'This conversation';
-  const running = busy() ? ' What runs in it is stopped.' : '';
+$('delete').addEventListener('click', guarded(() => remove(conversation())));
+
+async function remove({ id, title: called, runtime }) {
+  const named = called ? `“${called}”` : 'This conversation';
+  const running = ['running', 'waiting'].includes(runtime?.status) ? ' What runs in it is stopped.' : '';
   if (!await confirmed('Delete the conversation?', `${named}, its messages and its files will be gone for good.${running}`, 'Delete')) return;
   await call('DELETE', '/conversations/' + id);
   dropDraft(id);
@@ -282,10 +325,15 @@ $('delete').addEventListener('click', guarded(async () => {
     $('text').focus();
   }
   await list.load();
-}));
+}
 
+$('theme').addEventListener('change', () => {
+  localStorage.setItem('parley.theme', $('theme').value);
+  document.documentElement.dataset.theme = $('theme').value;
+});
 $('settings-button').addEventListener('click', () => {
   $('user').value = settings.user;
+  $('theme').value = document.documentElement.dataset.theme || 'auto';
   $('token').value = settings.token;
   $('settings').returnValue = '';
   $('settings').showModal();

@@ -31,6 +31,12 @@ export async function confirmed(title, text, verb) {
   return await answer($('confirm')) === 'yes';
 }
 
+/** Asks for another title; null = it stays. */
+export async function retitled(title) {
+  $('rename-text').value = title;
+  return await answer($('rename')) === 'yes' ? $('rename-text').value : null;
+}
+
 let asking = null;
 let declined = false; // the person would not say; what the page does by itself does not ask again before they do something
 for (const gesture of ['pointerdown', 'keydown']) addEventListener(gesture, () => { declined = false; }, true);

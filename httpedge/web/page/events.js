@@ -17,8 +17,9 @@ export class Events {
     }
     const replayed = event.seq <= (conversation.runtime?.lastEventSeq || 0);
     this.log.add(event);
-    this.transcript.usage(event);
+    if (this.transcript.usage(event)) this.money.show();
     this.transcript.outcome(event, replayed);
+    this.transcript.step(event, replayed);
     if (event.type === 'session.status_running') this.transcript.mode(event.run_id, event.data.mode);
     if (event.type === 'budget.reached') this.money.reached(event);
     if (event.type === 'user.message') this.composer.heard(conversation.id, event.data);
@@ -82,10 +83,6 @@ export class Events {
   }
 
   'session.truncated'() { this.transcript.truncated(); }
-
-  'agent.tool_use'({ data }) { this.transcript.toolUse(data.tool_calls); }
-
-  'agent.tool_result'({ data }) { this.transcript.toolResults(data.results); }
 
   'session.usage'({ data }) {
     if (data.spent_usd !== undefined) this.conversation().spentUsd = data.spent_usd;

@@ -1,6 +1,6 @@
 // Files: chosen or dropped, sent as their own bytes, named in the next message; and taken back from a message.
 
-import { call, download, upload } from './stream.js';
+import { call, content, download, picture, upload } from './stream.js';
 import { button, element } from './dom.js';
 import { isNew } from './drafts.js';
 import { size } from './words.js';
@@ -96,6 +96,8 @@ export class Attachments {
     this.box.replaceChildren(...(list?.items || []).map((item) => {
       const chip = element('span', 'chip', `${item.name} (${size(item.size)})${item.sent && !item.record ? ' …' : ''}`);
       if (item.record) chip.dataset.file = item.record.id;
+      const bytes = item.file || item.record;
+      if (isPicture(item.file?.type || item.record?.mimeType, item.size)) chip.prepend(shownPicture('', item.id ||= {}, () => (item.file ? bytes : content(bytes))));
       const drop = button('×', 'tiny', this.guarded(() => this.remove(list, item)));
       drop.setAttribute('aria-label', 'remove ' + item.name);
       chip.append(drop);
@@ -104,12 +106,52 @@ export class Attachments {
   }
 }
 
-/** The files of a message, to be taken back. */
+/** Takes the files that are dropped on a pane, or pasted into a text, where they may be attached. */
+export function takeFiles(pane, text, may, add) {
+  const some = ({ dataTransfer }) => dataTransfer.types.includes('Files');
+  pane.addEventListener('dragover', (event) => { if (may() && some(event)) event.preventDefault(); });
+  pane.addEventListener('drop', (event) => {
+    if (!some(event)) return;
+    event.preventDefault(); // a browser would open it in place of the page
+    if (may()) add([...event.dataTransfer.files]);
+  });
+  text.addEventListener('paste', (event) => {
+    const files = [...event.clipboardData.files];
+    if (files.length === 0 || !may()) return;
+    event.preventDefault();
+    add(files);
+  });
+}
+
+const isPicture = (type, size) => /^image\/(png|jpeg|gif|webp)$/.test(type) && size <= 10 << 20;
+const pictures = new Map(); // what names a picture -> its address, once it is read
+const mostPictures = 40;
+
+/** A picture, read once; blob() gives its bytes. */
+function shownPicture(name, key, blob) {
+  const image = element('img');
+  image.alt = name;
+  if (!pictures.has(key)) {
+    if (pictures.size >= mostPictures) pictures.delete(pictures.keys().next().value);
+    pictures.set(key, Promise.resolve(blob()).then(picture));
+  }
+  pictures.get(key).then((address) => { image.src = address; }, () => {
+    pictures.delete(key);
+    image.remove();
+  });
+  return image;
+}
+
+/** The files of a message, to be taken back. Pictures are shown. */
 export function fileChips(files, guarded) {
   const box = element('div', 'chips');
   for (const file of files) {
     const take = button(`${file.name} (${size(file.size)})`, 'chip', guarded(() => download(`/files/${file.id}/content`, file.name)));
     take.title = 'Download';
+    if (isPicture(file.mimeType, file.size)) {
+      take.className = 'chip picture';
+      take.replaceChildren(shownPicture(file.name, file.id, () => content(file)));
+    }
     take.dataset.file = file.id;
     box.append(take);
   }

@@ -79,8 +79,10 @@ class Builder {
 
   take(token) {
     const { type, content } = token;
-    if (type === 'inline') this.add(token.children);
-    else if (token.nesting < 0) this.end(token);
+    if (type === 'inline') {
+      this.task(token.children[0]);
+      this.add(token.children);
+    } else if (token.nesting < 0) this.end(token);
     else if (token.nesting > 0) this.start(token);
     else if (type === 'softbreak' || type === 'hardbreak') this.at.append(element('br'));
     else if (type === 'hr') this.at.append(element('hr'));
@@ -108,10 +110,27 @@ class Builder {
     }
     if (token.type === 'paragraph_open' && token.hidden) return undefined; // of a tight list
     const node = element(kinds[token.type] || 'span');
+    if (token.type !== 'paragraph_open') this.item = token.type === 'list_item_open' ? node : null; // whose first words may be a box
     if (token.type === 'ordered_list_open') node.start = Number(token.attrGet('start') ?? 1);
     const align = /text-align:(\w+)/.exec(token.attrGet('style') || '');
     if (align) node.className = 'align-' + align[1];
     return this.open(node);
+  }
+
+  /** The box of a task, with which the item of a list begins: "[ ] " or "[x] ". */
+  task(first) {
+    const [box, mark] = (this.item && first?.type === 'text' && /^\[([ xX])\] /.exec(first.content)) || [];
+    if (box && this.skipped === 0) {
+      first.content = first.content.slice(box.length);
+      const input = element('input');
+      input.type = 'checkbox';
+      input.disabled = true;
+      input.defaultChecked = mark !== ' ';
+      input.ariaLabel = mark === ' ' ? 'to do' : 'done';
+      this.item.className = 'task';
+      this.at.append(input);
+    }
+    this.item = null;
   }
 
   startLink(token) {
@@ -153,9 +172,27 @@ function codeBlock(content, info = '') {
   pre.tabIndex = 0;
   pre.role = 'group';
   pre.ariaLabel = 'code';
-  pre.append(element('code', '', text));
+  const code = element('code', '', text);
+  const [language] = info.trim().toLowerCase().split(/\s+/);
+  if (language) code.dataset.language = language;
+  pre.append(code);
   frame.append(head, pre);
   return frame;
+}
+
+const colored = new WeakSet();
+
+/** Gives the code in a node its colours, soon. It is read without them until then, and for good where their module cannot be loaded. */
+function color(root) {
+  const codes = [...root.querySelectorAll('code[data-language]')].filter((code) => !colored.has(code));
+  if (codes.length === 0) return;
+  for (const code of codes) colored.add(code);
+  import('./colors.js').then(({ pieces }) => {
+    for (const code of codes) {
+      const found = pieces(code.textContent, code.dataset.language);
+      if (found) code.replaceChildren(...found.map(([piece, kind]) => (kind ? element('span', 'code-' + kind, piece) : piece)));
+    }
+  }, () => {});
 }
 
 function plain(text) {
@@ -176,7 +213,27 @@ function count(tokens) {
 export function markdown(text) {
   if (text.length > maxText) return plain(text);
   const tokens = parser.parse(text, {});
-  return count(tokens) > maxNodes ? plain(text) : new Builder().add(tokens).root;
+  if (count(tokens) > maxNodes) return plain(text);
+  const { root } = new Builder().add(tokens);
+  color(root);
+  return root;
+}
+
+/** What a person wrote, as it is, but for code between fences. */
+export function fenced(text) {
+  const root = document.createDocumentFragment();
+  const lines = text.split('\n');
+  let done = 0;
+  const fences = text.length <= maxText && /^ {0,3}(```|~~~)/m.test(text) ? parser.parse(text, {}).filter(({ type, level }) => type === 'fence' && level === 0) : [];
+  for (const { map: [from, to], content, info } of fences) {
+    if (from > done) root.append(lines.slice(done, from).join('\n'));
+    root.append(codeBlock(content, info));
+    done = to;
+  }
+  const rest = lines.slice(done).join('\n');
+  if (rest || done === 0) root.append(rest);
+  color(root);
+  return root;
 }
 
 /**
@@ -233,6 +290,7 @@ export class Growing {
       const whole = line > 0 ? startOfLine(rest, line) : 0;
       if (whole > 0) {
         const builder = new Builder(this.level).add(tokens.slice(0, last));
+        color(builder.root);
         this.node.append(builder.root);
         this.level = builder.level;
         this.done += whole;
@@ -253,6 +311,7 @@ export class Growing {
     if (anew) this.reset();
     this.text = text;
     if (anew || this.shown !== text) this.update();
+    color(this.node);
   }
 
   end() {

@@ -2,7 +2,7 @@
 
 import { button, element } from './dom.js';
 import { call, startStream } from './stream.js';
-import { usd } from './usage.js';
+import { cents, usd } from './usage.js';
 
 const $ = (id) => document.getElementById(id);
 
@@ -13,8 +13,9 @@ const words = {
 };
 
 export class Money {
-  constructor({ guarded, conversation, changed }) {
+  constructor({ guarded, conversation, priced, changed }) {
     this.conversation = conversation;
+    this.priced = priced; // whether the agent's answers cost something
     this.guarded = guarded;
     $('budget').addEventListener('click', guarded(() => this.open()));
     $('raise').addEventListener('click', guarded(() => this.open()));
@@ -48,7 +49,11 @@ export class Money {
 
   async open() {
     const { budget, spentUsd } = this.conversation();
+    const priced = this.offers();
     $('spent').textContent = `Spent so far: ${usd(spentUsd)}`;
+    $('spent').hidden = $('save-budget').hidden = !priced;
+    $('max-cost').disabled = !priced;
+    document.querySelectorAll('#options .priced').forEach((part) => { part.hidden = !priced; });
     // Where it is used up, a person is here to raise it.
     const cut = this.usedUp() || this.conversation().continuable;
     $('max-cost').value = budget ? Number((cut ? budget.maxCostUsd * 2 : budget.maxCostUsd).toPrecision(6)) : '';
@@ -74,13 +79,17 @@ export class Money {
     return item;
   }
 
+  /** A budget is for what has a price. */
+  offers() { return Boolean(this.conversation().budget) || this.priced(); }
+
   show() {
     const conversation = this.conversation();
     $('budget').hidden = !conversation;
     $('cut').hidden = true;
     if (!conversation) return;
     const { budget, spentUsd, continuable, runtime } = conversation;
-    $('budget').textContent = budget ? `${usd(spentUsd)} of ${usd(budget.maxCostUsd)}` : spentUsd ? `${usd(spentUsd)} spent` : 'Budget';
+    const money = 'dev' in document.body.dataset ? usd : cents;
+    $('budget').textContent = !this.offers() ? 'Tools' : budget ? `${money(spentUsd)} of ${money(budget.maxCostUsd)}` : spentUsd ? `${money(spentUsd)} spent` : 'Budget';
     if (runtime?.status === 'running' || runtime?.status === 'waiting') return;
     const state = continuable ? (this.usedUp() ? 'cut' : 'raised') : this.usedUp() ? 'spent' : '';
     $('cut').hidden = !state;

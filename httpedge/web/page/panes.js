@@ -1,6 +1,6 @@
 // The panes beside the conversation: the list, which a narrow window hides, and the event log.
 
-const kept = 'parley.log'; // whether a person closed the log, in this browser
+const kept = 'parley.log'; // whether a person wants what developers look at (event log, nodes, exact costs), in this browser: 'open'
 
 const $ = (id) => document.getElementById(id);
 
@@ -13,9 +13,12 @@ export class Panes {
     this.narrow = matchMedia('(max-width: 700px)');
     this.wide.addEventListener('change', () => this.showLog(this.wanted()));
     this.showLog(this.wanted());
+    this.develop();
     $('log-toggle').addEventListener('click', () => {
       this.showLog(!this.logShown());
-      if (this.wide.matches) localStorage.setItem(kept, this.logShown() ? 'open' : 'closed');
+      if (!this.wide.matches) return;
+      localStorage.setItem(kept, this.logShown() ? 'open' : 'closed');
+      this.develop();
     });
     $('log-close').addEventListener('click', () => {
       this.showLog(false);
@@ -25,8 +28,10 @@ export class Panes {
     $('shade').addEventListener('click', () => this.escape());
   }
 
-  /** There is room for the log, and nobody closed it. */
-  wanted() { return this.wide.matches && localStorage.getItem(kept) !== 'closed'; }
+  /** There is room for the log, and it is wanted. */
+  wanted() { return this.wide.matches && localStorage.getItem(kept) === 'open'; }
+
+  develop() { document.body.toggleAttribute('data-dev', localStorage.getItem(kept) === 'open'); }
 
   logShown() { return !this.frame.classList.contains('no-log'); }
 

@@ -1,6 +1,8 @@
 // What a turn asks of a person: approvals, questions, tools of the browser.
 
 import { button, element, labelled } from './dom.js';
+import { markdown } from './markdown.js';
+import { argsTable, givenTo } from './parts.js';
 import { startStream } from './stream.js';
 import { when } from './words.js';
 
@@ -74,6 +76,7 @@ function row(...children) {
 
 function approval(card, action, resolve) {
   card.append(element('h3', '', action.details?.prompt || `Run ${action.toolName}?`));
+  card.append(element('p', 'tool', action.toolName));
   if (action.unknownOutcome) {
     card.append(element('p', 'warn', 'The server that ran it is gone, and it is not known whether it was carried out. Allow runs it again.'));
   }
@@ -83,6 +86,10 @@ function approval(card, action, resolve) {
   args.rows = Math.min(8, args.value.split('\n').length);
   args.setAttribute('aria-label', 'arguments of ' + action.toolName);
   const asked = args.value;
+  const table = argsTable(asked);
+  const behind = element('details', 'json');
+  behind.open = !table; // there is nothing else to see
+  behind.append(element('summary', '', 'Change them, as JSON'), args);
   const remember = element('input');
   remember.type = 'checkbox';
   const why = element('input', 'free why');
@@ -96,6 +103,7 @@ function approval(card, action, resolve) {
       try {
         resolution.approvedArgs = JSON.parse(args.value);
       } catch (error) {
+        behind.open = true;
         args.setCustomValidity(error.message);
         args.reportValidity();
         return;
@@ -104,7 +112,8 @@ function approval(card, action, resolve) {
     resolve(resolution);
   };
   args.addEventListener('input', () => args.setCustomValidity(''));
-  card.append(element('p', 'tool', action.toolName), args, labelled(remember, 'Do not ask again in this conversation'), why,
+  if (table) card.append(table);
+  card.append(behind, labelled(remember, 'Do not ask again in this conversation'), why,
     row(button('Deny', 'quiet danger deny', () => decide('deny')), button('Allow', 'primary allow', () => decide('allow'))));
 }
 
@@ -112,7 +121,8 @@ function question(card, action, resolve) {
   const questions = action.questions?.length ? action.questions : [{ question: action.details?.prompt || 'The assistant asks.' }];
   const fields = questions.map((asked, index) => {
     const set = element('fieldset');
-    const legend = element('legend', '', asked.question);
+    const legend = element('legend');
+    legend.append(markdown(asked.question));
     if (asked.header) legend.prepend(element('small', 'head', asked.header));
     set.append(legend);
     for (const option of asked.options || []) {
@@ -171,7 +181,7 @@ function clientTool(card, action, resolve) {
   };
   output.addEventListener('input', () => output.setCustomValidity(''));
   card.append(element('h3', '', `The assistant asks this page to run ${action.toolName}`));
-  if (Object.keys(action.args ?? {}).length > 0) card.append(element('pre', '', JSON.stringify(action.args, null, 2)));
+  if (Object.keys(action.args ?? {}).length > 0) card.append(...givenTo(JSON.stringify(action.args, null, 2)));
   const hint = ownTools[action.toolName] ? 'The page ran it. Nothing is sent before you say so:' : 'The page does not know this tool. Write what it answers, as JSON:';
   card.append(element('p', 'tool', hint), output,
     row(button('Refuse', 'quiet danger refuse', () => resolve({ type: 'client_tool', output: null, error: 'The person refused.' })),

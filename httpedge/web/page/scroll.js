@@ -103,6 +103,14 @@ export class Scroll {
     this.keep();
   }
 
+  /** Goes to a node, and stays there. */
+  reveal(node) {
+    this.state.follows = false;
+    node?.scrollIntoView({ block: 'start', behavior: 'instant' });
+    this.state.put(this.place());
+    this.show();
+  }
+
   /** Changes what is above a node that is being read: it stays where it is. */
   around(node, change) {
     const at = () => node.getBoundingClientRect().top;

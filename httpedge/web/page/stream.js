@@ -105,6 +105,22 @@ export async function upload(conversationId, file) {
   return (await response.json()).file;
 }
 
+/** A picture for an <img>: the page may show no other addresses than its own, and a link could not carry the token. */
+export async function picture(blob) {
+  const { promise, resolve, reject } = Promise.withResolvers();
+  const reader = new FileReader();
+  reader.onload = () => resolve(reader.result);
+  reader.onerror = () => reject(reader.error);
+  reader.readAsDataURL(blob);
+  return promise;
+}
+
+/** The bytes of a file that was sent, as what they are. */
+export async function content(file) {
+  const response = await request(`/files/${file.id}/content`, { wait: longPatience });
+  return new Blob([await response.blob()], { type: file.mimeType });
+}
+
 /** Saves what a path answers under a name. A link could not carry the token. */
 export async function download(path, name) {
   const response = await request(path, { wait: longPatience });

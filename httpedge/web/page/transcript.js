@@ -2,16 +2,16 @@
 
 import { button, element } from './dom.js';
 import { fileChips } from './files.js';
-import { Growing, markdown } from './markdown.js';
+import { Growing } from './markdown.js';
 import { messageTools } from './message.js';
 import { Outcomes } from './outcomes.js';
+import { textParts, toolCall, versions } from './parts.js';
+import { Steps } from './steps.js';
 import { settings } from './stream.js';
 import { Usages } from './usage.js';
-import { ending, undone } from './words.js';
+import { ending } from './words.js';
 
 const spokenText = 2000; // characters
-const foldedAbove = 20_000; // characters of a message of which only the beginning is shown
-const foldedTo = 4000;
 const filledAtOnce = 6; // messages of a conversation that is opened: what may be in sight. The others follow in slices of time
 const slice = 8; // milliseconds
 
@@ -29,13 +29,14 @@ export class Transcript {
   }
 
   clear() {
-    this.streaming?.view.end();
+    this.streaming?.view?.end();
+    this.steps = new Steps();
     this.usages = new Usages();
     this.outcomes = new Outcomes(settings.user);
     this.nodes = new Map();  // message id -> node
     this.waiting = [];       // nodes that are to be filled, the next one last
     this.modes = new Map();  // run id -> what kind of turn it is
-    this.streaming = null;   // { runId, node, own, before, text, view }
+    this.streaming = null;   // { runId, node, own, stored, before, text, view }: stored are calls that the message had before
     this.older = null;       // messages before those that are read again and again; null = none were asked for
     this.newest = [];        // those that were read last
     this.box.replaceChildren();
@@ -74,7 +75,6 @@ export class Transcript {
     const soon = read.messages.length - filledAtOnce;
     read.messages.forEach((message, at) => this.message(message, message === last, at < soon));
     if (!this.older) this.offerEarlier(read.messagesPage?.hasMoreBefore ? read.messages[0] : null);
-    if (read.conversation.runtime?.status !== 'running') this.box.querySelectorAll('.call.live').forEach((live) => live.remove());
     this.draw();
   }
 
@@ -109,6 +109,7 @@ export class Transcript {
     }
     const form = node.querySelector('.rate-form'); // a person may be writing in it
     const drawn = JSON.stringify([message, last, this.experience]);
+    node.content ??= message.content;
     if (node.drawn === drawn) return; // a selection, a focus, an opened detail stay
     node.drawn = drawn;
     node.redraw = () => this.message(message, last);
@@ -132,25 +133,15 @@ export class Transcript {
   }
 
   fill(node, message, last, form) {
-    let body = node.querySelector('.body');
-    if (!body || node.content !== message.content) { // what is drawn stays
-      body = element('div', 'body');
-      if (message.role === 'user') body.dir = 'auto';
-      const text = folded(message.content);
-      body.append(drawnText(message, text));
-      body.folded = text !== message.content;
-    }
     node.content = message.content;
-    node.replaceChildren(body);
-    if (body.folded) node.append(unfold(body, message));
-    for (const made of message.toolCalls || []) {
-      this.box.querySelector(`.call.live[data-call="${CSS.escape(made.id)}"]`)?.remove();
-      node.append(toolCall(made, this.outcomes.decisions));
-    }
+    node.calls = message.toolCalls;
+    const kept = this.streaming?.node === node ? [...node.children].filter(isFlow) : this.flow(node, message.role, message.content, message.toolCalls);
+    node.replaceChildren(...kept);
+    node.classList.remove('past');
     if (message.files?.length) node.append(fileChips(message.files, this.guarded));
     if (message.metadata?.edited) node.append(element('span', 'note', 'edited'));
     const earlier = message.metadata?.previousContent || [];
-    if (earlier.length) node.append(versions(earlier));
+    if (earlier.length) node.append(versions(node, message.role, earlier));
     const end = this.outcomes.ends.get(message.id) || (message.role === 'assistant' && ending(message.metadata?.stopReason));
     if (end) {
       const told = element('p', end.bad ? 'outcome bad' : 'outcome', end.text);
@@ -171,6 +162,7 @@ export class Transcript {
   usage(event) {
     const id = this.usages.take(event);
     if (id) this.cost(id);
+    return Boolean(id);
   }
 
   /** Takes an event that may tell how a turn ended, or what was decided. */
@@ -183,21 +175,65 @@ export class Transcript {
     }
     if (message && !replayed) this.say(this.outcomes.ends.get(message)?.text || '');
     const shown = call && this.call(call);
-    if (shown) shown.replaceWith(toolCall(shown.made, this.outcomes.decisions));
+    if (shown) shown.replaceWith(toolCall(shown.made, this.outcomes.decisions, shown));
   }
 
   /** Shows what an answer cost, beside its buttons. */
   cost(id) {
     const tools = this.nodes.get(id)?.querySelector('.tools');
-    const words = this.usages.words(id);
-    if (!tools || !words) return;
-    tools.querySelector('.cost')?.remove();
-    const cost = element('span', 'cost', words);
+    const exact = this.usages.words(id, true);
+    if (!tools || !exact) return;
+    tools.querySelectorAll('.cost').forEach((cost) => cost.remove());
+    const cost = element('span', 'cost exact', exact);
     cost.title = 'Tokens the model read and wrote, and what they cost';
-    tools.append(cost);
+    const short = element('span', 'cost', this.usages.words(id, false));
+    short.title = exact;
+    tools.append(cost, short);
+  }
+
+  /**
+   * The texts and calls of a message, in order; what is drawn of them stays. The last text of one that grows is drawn by view(body).
+   */
+  flow(node, role, content, calls, view) {
+    const bodies = [...node.children].filter((child) => child.matches('.body'));
+    const parts = this.steps.arrange(content, calls);
+    const wanted = [];
+    parts.forEach(({ text, call }, at) => {
+      if (call) {
+        wanted.push(toolCall(call, this.outcomes.decisions, node.querySelector(`.call[data-call="${CSS.escape(call.id)}"]`)));
+        return;
+      }
+      const last = at === parts.length - 1;
+      if (!text && !(last && (view || at === 0))) return;
+      const body = bodies.shift();
+      if (last && view) {
+        const growing = body || element('div', 'body');
+        wanted.push(growing);
+        view(growing, text);
+      } else {
+        wanted.push(...(body?.text === text ? [body, body.rest].filter(Boolean) : this.finished(body, text) || textParts(role, text)));
+      }
+    });
+    return wanted;
+  }
+
+  /** A text that was drawn while it grew, and is whole. */
+  finished(body, text) {
+    const view = this.streaming?.view;
+    if (!body || view?.node !== body) return null;
+    view.finish(text);
+    this.streaming.view = null;
+    body.text = text;
+    return [body];
   }
 
   append(node) { this.box.append(node); }
+
+  /** The messages that are here and have some words, in lower case: [{ id, text }], text being what is around the words. */
+  find(words) { return [...this.nodes].flatMap(([id, { content = '' }]) => found(id, content, words)); }
+
+  /** Brings a message into view. */
+  reveal(id) { this.scroll.reveal(this.nodes.get(id)); }
 
   notice(text) { this.append(element('div', 'notice', text)); }
 
@@ -227,10 +263,9 @@ export class Transcript {
     }
     let before = goesOn ? answer.content : '';
     if (before && mode === 'resolve') before += '\n\n';
+    const stored = goesOn ? answer.calls : [];
     if (mode === 'regenerate' && answer?.classList.contains('assistant')) answer.classList.add('replaced');
-    const view = new Growing(node.querySelector('.body'));
-    this.streaming = { runId, node, own: !goesOn, before, text: '', view };
-    view.show(before);
+    this.streaming = { runId, node, own: !goesOn, stored, before, text: '', view: null };
     this.busy(true);
     this.say('The answer begins.');
     this.draw();
@@ -245,14 +280,18 @@ export class Transcript {
 
   draw() {
     if (!this.streaming) return;
-    const { node, before, text, view } = this.streaming;
+    const { runId, node, stored, before, text } = this.streaming;
     node.classList.add('streaming');
-    if (!node.contains(view.node)) { // the message was drawn anew meanwhile
-      view.end();
-      this.streaming.view = new Growing(node.querySelector('.body'));
-    }
     node.drawn = ''; // whatever is in it now, it is drawn anew in the end
-    if (text) this.streaming.view.show(before + text);
+    const rest = [...node.children].filter((child) => !isFlow(child));
+    put(node, this.flow(node, 'assistant', before + text, this.steps.all(stored, runId), (body, said) => {
+      if (this.streaming.view?.node !== body) { // the message was drawn anew, or a tool was called
+        this.streaming.view?.end();
+        this.streaming.view = new Growing(body);
+        body.text = undefined;
+      }
+      this.streaming.view.show(said);
+    }), rest);
   }
 
   /** Has a screen reader say something, once. */
@@ -261,9 +300,10 @@ export class Transcript {
   /** The answer of a run as it is stored. What was drawn of it stays as it is, and where it is. */
   answer(runId, message) {
     const { streaming } = this;
-    if (streaming?.runId === runId) {
-      streaming.view.finish(message.content);
-      streaming.node.content = message.content;
+    const here = streaming?.runId === runId;
+    message.toolCalls = this.steps.all(here ? streaming.stored : this.nodes.get(message.id)?.calls, runId);
+    if (here) {
+      put(streaming.node, this.flow(streaming.node, 'assistant', message.content, message.toolCalls), []);
       if (streaming.own) {
         streaming.own = false;
         streaming.node.dataset.id = message.id;
@@ -272,8 +312,7 @@ export class Transcript {
       this.drop();
     }
     this.message(message);
-    const body = this.nodes.get(message.id).querySelector('.body');
-    this.say([...body.children].map((block) => block.textContent).join('\n'));
+    this.say([...this.nodes.get(message.id).querySelectorAll('.body > *')].map((block) => block.textContent).join('\n'));
   }
 
   /** Ends the streamed answer of a run; after a lost connection the running one may be another. */
@@ -283,7 +322,7 @@ export class Transcript {
   }
 
   drop() {
-    this.streaming?.view.end();
+    this.streaming?.view?.end();
     if (this.streaming?.own) this.streaming.node.remove();
     this.streaming?.node.classList.remove('streaming');
     this.streaming = null;
@@ -291,68 +330,45 @@ export class Transcript {
     this.busy(false);
   }
 
-  /** Tools that a running turn calls, until the answer holds them. */
-  toolUse(calls) {
-    for (const call of calls) {
-      if (this.call(call.tool_call_id)) continue;
-      const live = toolCall({ id: call.tool_call_id, name: call.tool_name, arguments: JSON.stringify(call.args), running: true }, this.outcomes.decisions);
-      live.classList.add('live');
-      this.append(live);
+  /** Takes an event that may tell of tool calls; replayed = it is on the page already, but for where it happened. */
+  step(event, replayed) {
+    for (const id of this.steps.take(event)) {
+      const shown = this.call(id);
+      if (shown && !replayed) shown.replaceWith(toolCall(this.steps.latest(shown.made), this.outcomes.decisions, shown));
     }
+    if (event.type !== 'agent.tool_use') return;
+    if (!replayed) this.begin(event.run_id);
+    if (this.streaming?.runId === event.run_id) this.draw();
+    else this.inPlace(event.data.tool_calls[0]?.tool_call_id);
   }
 
-  toolResults(results) {
-    for (const result of results) {
-      const shown = this.call(result.tool_call_id);
-      if (!shown) continue;
-      const made = toolCall({ id: result.tool_call_id, name: result.tool_name, arguments: shown.made.arguments, result: result.result, error: result.error ?? result.result?.error }, this.outcomes.decisions);
-      made.classList.toggle('live', shown.classList.contains('live'));
-      shown.replaceWith(made);
-    }
+  /** A message was drawn before the log told where a call of it happened. */
+  inPlace(id) {
+    const node = this.call(id)?.closest('.message');
+    if (!node?.redraw) return;
+    node.drawn = '';
+    node.redraw();
   }
 
   call(id) { return this.box.querySelector(`.call[data-call="${CSS.escape(id)}"]`); }
 }
 
-/** The beginning of a text that is huge, up to the end of a block; any other as it is. */
-function folded(text) {
-  if (text.length <= foldedAbove) return text;
-  const end = text.lastIndexOf('\n\n', foldedTo);
-  return text.slice(0, end > foldedTo / 2 ? end : foldedTo);
+function found(id, content, words) {
+  const at = content.toLocaleLowerCase().indexOf(words);
+  return at < 0 ? [] : [{ id, text: (at > 20 ? '… ' : '') + content.slice(Math.max(0, at - 20), at + 60) }];
 }
 
-const drawnText = ({ role }, text) => (role === 'user' ? document.createTextNode(text) : markdown(text));
+const isFlow = (child) => child.matches('.body, .unfold, .call');
 
-function unfold(body, message) {
-  const all = button(`Show all ${message.content.length.toLocaleString('en')} characters`, 'unfold', () => {
-    body.replaceChildren(drawnText(message, message.content));
-    body.folded = false;
-    all.remove();
-  });
-  return all;
-}
-
-function toolCall(made, decisions) {
-  const details = element('details', 'call');
-  details.dataset.call = made.id;
-  details.made = made;
-  const decided = decisions.get(made.id) || undone(made.error);
-  const refused = /^(denied|nobody|stopped|left|refused)/.test(decided);
-  const how = (decided ? ' · ' + decided : '') + (refused ? '' : made.error ? ' · failed' : made.running ? ' …' : made.result === undefined ? '' : ' ✓');
-  details.append(element('summary', '', made.name + how), element('pre', '', made.arguments));
-  const outcome = made.error || made.result;
-  if (outcome && !refused) details.append(element('pre', '', typeof outcome === 'string' ? outcome : JSON.stringify(outcome, null, 2)));
-  return details;
-}
-
-/** What a message said before it was regenerated or edited. */
-function versions(earlier) {
-  const details = element('details', 'versions');
-  details.append(element('summary', '', earlier.length === 1 ? '1 earlier version' : `${earlier.length} earlier versions`));
-  for (const text of earlier) {
-    const version = element('p', '', text);
-    version.dir = 'auto';
-    details.append(version);
+/** Puts the parts of a message in their places, before the rest; what is in its place is not moved: it may be read, or hold the focus. */
+function put(node, parts, rest) {
+  const wanted = new Set(parts);
+  for (const child of [...node.children]) {
+    if (!wanted.has(child) && !rest.includes(child)) child.remove();
   }
-  return details;
+  let at = node.firstChild;
+  for (const part of parts) {
+    if (part === at) at = at.nextSibling;
+    else node.insertBefore(part, at);
+  }
 }
