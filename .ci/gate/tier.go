@@ -30,8 +30,8 @@ func tiers() []tier {
 	return []tier{
 		{inProcess, "rules and packages, in process", 0, 0},
 		{nodes, "whole nodes and clusters in one process", 2, 0},
-		{processes, "real processes, and clients over sockets", 1, 5}, // those that can are of nodes in the process of the tests, and mostly wait
-		{browsers, "browsers", 1, 2},                                  // one keeps two processors half busy
+		{processes, "real processes, and clients over sockets", 1, 5}, // they mostly wait: one by one they keep two processors 32 % busy
+		{browsers, "browsers", 1, 2},                                  // one by one they keep two processors 44 % busy
 		{machines, "networks that are cut, disks that are slow or full, releases side by side", 1, 2},
 	}
 }
