@@ -64,7 +64,7 @@ func newNetwork(ctx context.Context) (*network, error) {
 }
 
 // made counts the networks of this process.
-var made atomic.Uint32
+var made atomic.Uint32 //nolint:gochecknoglobals // names of networks are of the process, as its id is
 
 // newPrefix names a network of this process: no other one that it still has is named so.
 func newPrefix() string {
