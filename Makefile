@@ -24,7 +24,8 @@ help: ## list the targets
 
 build: ## build bin/parley
 	@mkdir -p $(BIN)
-	$(GO) build -o $(BIN)/parley ./cmd/parley
+	@[ -x $(BIN)/parley ] || echo "The first build downloads 140 MB of Go modules and compiles about 1,000 packages: some five minutes on two cores. Each is named when it is its turn."
+	$(GO) build -v -ldflags '-s -w' -o $(BIN)/parley ./cmd/parley
 
 run: build ## build, start one node on its embedded defaults, say where to click and what to curl
 	@./$(BIN)/parley serve --data-dir $(DATA)

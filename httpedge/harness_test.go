@@ -153,7 +153,7 @@ func serve(t *testing.T, settings ...setting) *bench {
 	config := httpedge.DefaultConfig()
 	parts := httpedge.Parts{
 		Node: "n1", Authenticator: endpointtest.Authenticate(endpointtest.Off),
-		Logger: slog.New(slog.NewJSONHandler(b.log, nil)), Registerer: b.registry,
+		Logger: slog.New(slog.NewJSONHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Registerer: b.registry,
 	}
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)

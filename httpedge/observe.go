@@ -7,7 +7,8 @@ import (
 	"parley/httpedge/endpoint"
 )
 
-// Observe counts and logs an answered request: one line at Info, and one at Error if something broke.
+// Observe counts and logs an answered request: at Debug, or at Error if something broke. At Info, a busy node would say nothing else, and what
+// it says to people at its start would be gone.
 func (s *Server) Observe(done *endpoint.Done) {
 	s.metrics.observe(done)
 	ctx := context.Background()
@@ -15,8 +16,8 @@ func (s *Server) Observe(done *endpoint.Done) {
 		s.log.LogAttrs(ctx, levelOf(done), "request failed", append(attributes(done), slog.Any("err", done.Cause))...)
 		return
 	}
-	if s.log.Enabled(ctx, slog.LevelInfo) {
-		s.log.LogAttrs(ctx, slog.LevelInfo, "request", attributes(done)...)
+	if s.log.Enabled(ctx, slog.LevelDebug) {
+		s.log.LogAttrs(ctx, slog.LevelDebug, "request", attributes(done)...)
 	}
 }
 

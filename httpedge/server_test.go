@@ -69,6 +69,7 @@ func TestLogHasOneLinePerRequest(t *testing.T) {
 	b.refused(404, "NOT_FOUND", get("/else"))
 	found := b.log.with("request")
 	require.Len(t, found, 3)
+	require.Equal(t, "DEBUG", found[0]["level"], "a node at its default says nothing of requests")
 	require.Equal(t, "/echo/{name}", found[0]["route"])
 	require.Equal(t, "/desk/echo/a", found[0]["path"], "no query: it may hold what is nobody's business")
 	require.Equal(t, "ann", found[0]["caller"])

@@ -15,6 +15,8 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+
+	"parley/cmd/parley/config"
 )
 
 // accountCommand is the command for one kind of account: tenants, projects, users or API tokens.
@@ -94,7 +96,7 @@ func tokens() accountCommand {
 func (c accountCommand) command(summary string) command {
 	return command{c.name, summary, func(ctx context.Context, args []string, s surroundings) int {
 		return ended(s, c.run(ctx, args, s))
-	}}
+	}, c.verbs()}
 }
 
 func (c accountCommand) run(ctx context.Context, args []string, s surroundings) error {
@@ -127,16 +129,22 @@ func (c accountCommand) run(ctx context.Context, args []string, s surroundings) 
 	return c.usage(verb, s)
 }
 
+func (c accountCommand) verbs() []string {
+	verbs := []string{"list", "create", "delete"}
+	if len(c.change) > 0 {
+		verbs = append(verbs, "set")
+	}
+	return verbs
+}
+
 func (c accountCommand) usage(verb string, s surroundings) error {
 	out, err := s.stderr, errUsage
-	if slices.Contains([]string{"-h", "-help", "--help"}, verb) {
+	if slices.Contains(helpFlags, verb) {
 		out, err = s.stdout, flag.ErrHelp
+	} else if meant := config.DidYouMean(verb, c.verbs()); meant != "" {
+		fmt.Fprintf(out, "parley %s: no %q%s\n", c.name, verb, meant)
 	}
-	fmt.Fprintf(out, "Usage: parley %s list|create|delete", c.name)
-	if len(c.change) > 0 {
-		fmt.Fprint(out, "|set")
-	}
-	fmt.Fprintf(out, " [flags] [ID]    (parley %s create -h lists the flags)\n", c.name)
+	fmt.Fprintf(out, "Usage: parley %s %s [flags] [ID]    (parley help %[1]s create lists the flags)\n", c.name, strings.Join(c.verbs(), "|"))
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,11 +19,15 @@ const auditUsage = "usage: parley audit verify [--tenant id | --file export.json
 
 // auditCommand checks the chain of a tenant's audit trail, at a running cluster or in a file that was exported.
 func auditCommand(ctx context.Context, args []string, s surroundings) int {
+	if len(args) > 0 && slices.Contains(helpFlags, args[0]) {
+		fmt.Fprint(s.stdout, auditUsage)
+		return exitOK
+	}
 	if len(args) == 0 || args[0] != "verify" {
 		fmt.Fprint(s.stderr, auditUsage)
 		return exitUsage
 	}
-	flags := flag.NewFlagSet("parley audit verify", flag.ContinueOnError)
+	flags := flag.NewFlagSet("audit verify", flag.ContinueOnError)
 	tenant := flags.String("tenant", "default", "`id` of the tenant")
 	file := flags.String("file", "", "check this export instead of a running cluster; - is the standard input")
 	seen := flags.String("seen", "", "`seq:hash` of a row, as printed by an earlier check: the chain must continue it")

@@ -52,6 +52,7 @@ func TestStaticTokens(t *testing.T) {
 		t.Skip("builds the binary and runs a process")
 	}
 	p := newProcess(t, testAgents+`
+log: {level: debug}
 auth:
   enabled: true
   provider: static
@@ -97,6 +98,7 @@ auth:
 	}
 	status, body = p.as("tok-a", "POST", path+"/messages", `{"message":"hi"}`)
 	require.Equal(t, 200, status, body)
+	require.Contains(t, p.log.String(), "msg=request", "what the log says of requests")
 	require.NotContains(t, p.log.String(), "tok-")
 }
 

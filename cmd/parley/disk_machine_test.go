@@ -112,7 +112,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 // TestNoRoom has a node keep more room free than its disk has: what would write is storage_full on every surface, with the status
-// that README.md tells, and reads go on.
+// that docs/concepts.md tells, and reads go on.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -8,10 +8,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	_ "time/tzdata" // time zones for the tool current_time on machines without a zone database
 
 	"parley/actors/turn/document"
+	"parley/cmd/parley/config"
 	"parley/httpedge/password"
 )
 
@@ -36,24 +38,29 @@ type surroundings struct {
 type command struct {
 	name, summary string
 	run           func(ctx context.Context, args []string, s surroundings) int
+	verbs         []string // what may come first among its arguments
 }
+
+// helpFlags are the arguments that ask a command for its help.
+var helpFlags = []string{"-h", "-help", "--help"} // a constant
 
 func commands() []command {
 	return []command{
-		{"serve", "run a node", serve},
-		{"status", "print the nodes and shards of a cluster", status},
-		{"node", "drain a node for good, or take it into use again", nodeCommand},
+		{"serve", "run a node", serve, nil},
+		{"status", "print the nodes and shards of a cluster", status, nil},
+		{"node", "drain a node for good, or take it into use again", nodeCommand, []string{"drain", "activate"}},
 		tenants().command("list, make, change and delete tenants"),
 		projects().command("list, make, change and delete projects"),
 		users().command("list, make, change and delete users"),
 		tokens().command("list, make and delete API tokens"),
-		{"audit", "check the audit trail of a tenant", auditCommand},
-		{"backup", "copy the state of a running cluster into a file", takeBackup},
-		{"restore", "make a data directory out of a backup", restore},
-		{"certs", "make certificates for the nodes of a cluster, for development", makeCerts},
-		{"bench", "measure a running server", runBench},
-		{"routes", "print every route with its handler, access and refusals", routes},
-		{"version", "print the version", version},
+		{"audit", "check the audit trail of a tenant", auditCommand, []string{"verify"}},
+		{"backup", "copy the state of a running cluster into a file", takeBackup, nil},
+		{"restore", "make a data directory out of a backup", restore, nil},
+		{"certs", "make certificates for the nodes of a cluster, for development", makeCerts, nil},
+		{"bench", "measure a running server", runBench, nil},
+		{"routes", "print every route with its handler, access and refusals", routes, nil},
+		{"completion", "print a script with which a shell completes commands and flags", completion, []string{"bash", "zsh", "fish"}},
+		{"version", "print the version", version, nil},
 	}
 }
 
@@ -89,6 +96,9 @@ func run(ctx context.Context, args []string, s surroundings) int {
 	}
 	switch args[0] {
 	case "help", "-h", "-help", "--help":
+		if len(args) > 1 && args[0] == "help" { // of a command
+			return run(ctx, append(slices.Clone(args[1:]), "-h"), s)
+		}
 		usage(s.stdout)
 		return exitOK
 	case "-version", "--version":
@@ -98,12 +108,14 @@ func run(ctx context.Context, args []string, s surroundings) int {
 	case password.WorkerArgument: // a node hashes passwords in child processes of low priority
 		return password.Work(os.Stdin, s.stdout)
 	}
+	var names []string
 	for _, c := range commands() {
 		if c.name == args[0] {
 			return c.run(ctx, args[1:], s)
 		}
+		names = append(names, c.name)
 	}
-	fmt.Fprintf(s.stderr, "parley: no command %q\n\n", args[0])
+	fmt.Fprintf(s.stderr, "parley: no command %q%s\n\n", args[0], config.DidYouMean(args[0], names))
 	usage(s.stderr)
 	return exitUsage
 }
@@ -111,8 +123,8 @@ func run(ctx context.Context, args []string, s surroundings) int {
 func usage(w io.Writer) {
 	fmt.Fprint(w, "Parley, a server for conversations with AI agents.\n\nUsage: parley COMMAND [flags]\n\n")
 	for _, c := range commands() {
-		fmt.Fprintf(w, "  %-8s %s\n", c.name, c.summary)
+		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.summary)
 	}
-	fmt.Fprintf(w, "  %-8s %s\n", "help", "print this")
-	fmt.Fprint(w, "\nFlags of a command: parley COMMAND -h. Exit codes: 0, 1 (failed), 2 (usage).\n")
+	fmt.Fprintf(w, "  %-10s %s\n", "help", "print this, or the help of a command: parley help COMMAND")
+	fmt.Fprint(w, "\nExit codes: 0, 1 (failed), 2 (usage).\n")
 }

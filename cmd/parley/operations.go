@@ -16,6 +16,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"parley/cmd/parley/config"
 	"parley/cmd/parley/node"
 )
 
@@ -77,22 +78,20 @@ type operands struct {
 
 // parse reads a command's flags, which may come before or after its operands. When it returns errUsage it has printed the reason.
 func parse(flags *flag.FlagSet, args []string, s surroundings, takes operands) ([]string, error) {
-	flags.SetOutput(s.stderr)
-	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), "Usage: parley %s [flags] %s\n\n", flags.Name(), takes.named)
-		flags.PrintDefaults()
-	}
-	for _, arg := range args {
-		if arg == "-h" || arg == "-help" || arg == "--help" {
-			flags.SetOutput(s.stdout)
-		}
+	flags.SetOutput(io.Discard) // a failure is printed here, with what was probably meant
+	usage := func(w io.Writer) {
+		fmt.Fprintf(w, "Usage: parley %s [flags] %s\n\n", flags.Name(), takes.named)
+		printFlags(flags, w)
 	}
 	var given []string
 	for rest := args; ; given, rest = append(given, flags.Arg(0)), flags.Args()[1:] {
 		if err := flags.Parse(rest); err != nil {
 			if errors.Is(err, flag.ErrHelp) {
+				usage(s.stdout)
 				return nil, err
 			}
+			fmt.Fprintf(s.stderr, "parley %s: %v\n", flags.Name(), config.FlagError(flags, err))
+			usage(s.stderr)
 			return nil, errUsage
 		}
 		if flags.NArg() == 0 {
@@ -100,11 +99,25 @@ func parse(flags *flag.FlagSet, args []string, s surroundings, takes operands) (
 		}
 	}
 	if n := len(given); n < takes.least || n > takes.most {
-		fmt.Fprintf(flags.Output(), "parley %s takes %s, not %q\n", flags.Name(), cmp.Or(takes.named, "flags only"), given)
-		flags.Usage()
+		fmt.Fprintf(s.stderr, "parley %s takes %s, not %q\n", flags.Name(), cmp.Or(takes.named, "flags only"), given)
+		usage(s.stderr)
 		return nil, errUsage
 	}
 	return given, nil
+}
+
+// printFlags lists flags as they are written everywhere: with two dashes.
+func printFlags(flags *flag.FlagSet, w io.Writer) {
+	flags.VisitAll(func(f *flag.Flag) {
+		takes, what := flag.UnquoteUsage(f)
+		if takes != "" {
+			takes = " " + takes
+		}
+		if f.DefValue != "" && f.DefValue != "false" {
+			what += " (default " + f.DefValue + ")"
+		}
+		fmt.Fprintf(w, "  --%s%s\n      %s\n", f.Name, takes, what)
+	})
 }
 
 // ended turns a command's error into its exit code.
@@ -238,14 +251,16 @@ func nodeCommand(ctx context.Context, args []string, s surroundings) int {
 		verb = args[0]
 	}
 	if verb != "drain" && verb != "activate" {
-		flags.SetOutput(s.stderr)
-		fmt.Fprint(s.stderr, "Usage: parley node drain [flags] NAME     hand over all shards of a node, for good\n"+
-			"       parley node activate [flags] NAME  take a drained node into use again\n\n")
-		flags.PrintDefaults()
-		if verb == "-h" || verb == "--help" || verb == "-help" {
-			return exitOK
+		out, code := s.stderr, exitUsage
+		if slices.Contains(helpFlags, verb) {
+			out, code = s.stdout, exitOK
+		} else if verb != "" {
+			fmt.Fprintf(out, "parley node: no %q%s\n", verb, config.DidYouMean(verb, []string{"drain", "activate"}))
 		}
-		return exitUsage
+		fmt.Fprint(out, "Usage: parley node drain [flags] NAME     hand over all shards of a node, for good\n"+
+			"       parley node activate [flags] NAME  take a drained node into use again\n\n")
+		printFlags(flags, out)
+		return code
 	}
 	names, err := parse(flags, args[1:], s, operands{"NAME", 1, 1})
 	if err != nil {

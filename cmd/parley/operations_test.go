@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,4 +32,32 @@ func TestStatusTellsThePlacersSteps(t *testing.T) {
 	require.Regexp(t, `(?s)last steps.*add_learner n3.*promote n3`, show())
 	placer.Close()
 	require.Contains(t, show(), "add_learner n3")
+}
+
+// TestCompletion: what may come next, and the script of bash with it.
+func TestCompletion(t *testing.T) {
+	next := func(words ...string) []string {
+		var out, problems bytes.Buffer
+		require.Equal(t, exitOK, run(t.Context(), append([]string{"completion", "words"}, words...), surroundings{stdout: &out, stderr: &problems}))
+		require.Empty(t, problems.String())
+		return strings.Fields(out.String())
+	}
+	require.Subset(t, next(), []string{"serve", "token", "completion", "help"})
+	require.Contains(t, next("serve"), "--ops-listen")
+	require.Contains(t, next("serve", "--data-dir", "x"), "--log-level")
+	require.Equal(t, []string{"list", "create", "delete"}, next("token"))
+	require.Equal(t, []string{"--expires-in", "--label", "--ops", "--project", "--quiet", "--scope", "--user"}, next("token", "create"))
+	require.Contains(t, next("node", "drain"), "--wait")
+	require.Empty(t, next("fly"))
+	if testing.Short() {
+		t.Skip("-short: builds the binary")
+	}
+	binary, err := builtBinary()
+	require.NoError(t, err)
+	said, err := exec.CommandContext(t.Context(), "bash", "-c", `source <("$0" completion bash)
+COMP_WORDS=("$0" token create --ex) COMP_CWORD=3
+_parley
+echo "${COMPREPLY[@]}"`, binary).CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	require.Equal(t, "--expires-in\n", string(said))
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,16 +21,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readmeBlock is a fenced block of README.md.
+// documents are README.md and what it leads to.
+func documents(t *testing.T) []string {
+	t.Helper()
+	names, err := filepath.Glob("../../docs/*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	for i, name := range names {
+		names[i] = "docs/" + filepath.Base(name)
+	}
+	return append([]string{"README.md"}, names...)
+}
+
+// readmeBlock is a fenced block of a document.
 type readmeBlock struct {
 	section, language, text string
 	line                    int
 }
 
-// readmeBlocks returns all blocks. What is indented would be a block, too, and must not get past the test.
-func readmeBlocks(t *testing.T) []readmeBlock {
+// readmeBlocks returns all blocks of a document. What is indented would be a block, too, and must not get past the test.
+func readmeBlocks(t *testing.T, document string) []readmeBlock {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../" + document)
 	require.NoError(t, err)
 	var blocks []readmeBlock
 	section, inside := "", false
@@ -45,24 +58,27 @@ func readmeBlocks(t *testing.T) []readmeBlock {
 		case strings.HasPrefix(line, "## "):
 			section = line[3:]
 		default:
-			require.False(t, strings.HasPrefix(line, "    "), "line %d: an indented block", i+1)
+			require.False(t, strings.HasPrefix(line, "    "), "%s:%d: an indented block", document, i+1)
 		}
 	}
 	require.False(t, inside, "the last block has no end")
 	return blocks
 }
 
-// readmeConfig is the configuration in a section of README.md.
-func readmeConfig(t *testing.T, section string) string {
+// readmeConfig is the first configuration in a section of a document.
+func readmeConfig(t *testing.T, document, section string) string {
 	t.Helper()
-	for _, b := range readmeBlocks(t) {
+	for _, b := range readmeBlocks(t, document) {
 		if b.section == section && b.language == "yaml" {
 			return b.text
 		}
 	}
-	require.Fail(t, "README has no such configuration", section)
+	require.Fail(t, "there is no such configuration", "%s: %s", document, section)
 	return ""
 }
+
+// programs are what runs a program of a document, from its standard input. A machine without it goes without.
+var programs = map[string]string{"js": "node --input-type=module -", "python": "python3 -"} // a constant
 
 // strict has a command fail where a person would see an error: answers that are none of 2xx, and whatever a pipe hides. What is to
 // last a while and is cut (--max-time) is as it should be. A server that a block starts is stopped once it is ready.
@@ -112,27 +128,38 @@ func newReadmeTree(t *testing.T) *readmeTree {
 }
 
 var (
-	makeLine  = regexp.MustCompile(`(?m)^make ([\w-]+)`)                                // a constant
-	serveLine = regexp.MustCompile(`(?m)^bin/parley serve( --config [\w.]+)?( *#.*)?$`) // a constant
+	orderCalls = regexp.MustCompile(`(?m)^/order A17 \S+$`)                              // a constant
+	linkTarget = regexp.MustCompile(`\]\(([\w./-]+)(?:#[\w-]+)?\)`)                      // a constant
+	makeLine   = regexp.MustCompile(`(?m)^make ([\w-]+)`)                                // a constant
+	serveLine  = regexp.MustCompile(`(?m)^bin/parley serve( --config [\w.]+)?( *#.*)?$`) // a constant
 )
 
-// run runs all commands of a section as they would be pasted, one block after the other, and returns what they print.
-func (r *readmeTree) run(section string) string {
+// paste runs all commands of a document as a person pastes them, one block after the other into one shell, and returns what they print.
+// What is for another terminal begins with make.
+func (r *readmeTree) paste(document string) string {
 	r.t.Helper()
 	makefile, err := os.ReadFile("../../Makefile")
 	require.NoError(r.t, err)
 	script := strict
-	for _, b := range readmeBlocks(r.t) {
-		if b.section != section || b.language == "yaml" {
-			continue
+	if r.ops == "" { // it starts nodes of its own, as its configuration says
+		script += "unset PARLEY_LISTEN PARLEY_OPS_LISTEN\n"
+	}
+	for _, b := range readmeBlocks(r.t, document) {
+		script += fmt.Sprintf("echo; echo '== line %d'\n", b.line)
+		text := r.addrs.Replace(b.text)
+		switch b.language {
+		case "sh":
+			for _, target := range makeLine.FindAllStringSubmatch(text, -1) {
+				require.Regexp(r.t, `(?m)^`+target[1]+`:`, string(makefile), "line %d", b.line)
+			}
+			text = makeLine.ReplaceAllString(text, ": $0")
+			script += serveLine.ReplaceAllString(text, "serve_until_ready $0")
+		case "js", "python":
+			program, _, _ := strings.Cut(programs[b.language], " ")
+			script += fmt.Sprintf("if ! type %s; then echo 'skipped'; else %s <<'END_OF_PROGRAM'\n%sEND_OF_PROGRAM\nfi\n", program, programs[b.language], text)
+		default:
+			require.Contains(r.t, []string{"yaml", "mermaid", "nginx"}, b.language, "line %d", b.line)
 		}
-		require.Equal(r.t, "sh", b.language, "line %d", b.line)
-		for _, target := range makeLine.FindAllStringSubmatch(b.text, -1) {
-			require.Regexp(r.t, `(?m)^`+target[1]+`:`, string(makefile), "line %d", b.line)
-		}
-		text := makeLine.ReplaceAllString(b.text, ": $0")
-		text = serveLine.ReplaceAllString(text, "serve_until_ready $0")
-		script += fmt.Sprintf("echo; echo '== line %d'\n%s", b.line, r.addrs.Replace(text))
 	}
 	return r.bash(script)
 }
@@ -159,7 +186,8 @@ func (r *readmeTree) bash(script string) string {
 	return string(text)
 }
 
-// TestReadmeCommands runs every command of README.md that one node is enough for, and loads every configuration in it.
+// TestReadmeCommands pastes every command of the documents that one node is enough for, each document into one shell, and loads every
+// configuration in them.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -170,20 +198,27 @@ func TestReadmeCommands(t *testing.T) {
 	r := newReadmeTree(t)
 	receiver := newHookListener(t)
 	r.ops, r.addrs = p.ops, strings.NewReplacer("localhost:8080", p.listen, "https://example.com/hooks", receiver.URL)
-	for section, wants := range map[string][]string{
-		"Start": {`"agents":[`, "event: stream.done", "event: agent.message", `"settled"`},
-		"Tools, people, money, files": {
-			`"status":"waiting"`, `"stopReason":"end_turn"`, `"stopReason":"budget_reached"`, `"name":"notes.txt"`,
+	ran := map[string]bool{"docs/cluster.md": true, "docs/tutorial.md": true} // by tests of their own
+	for document, wants := range map[string][]string{
+		"README.md": {
+			`"agents":[`, "event: stream.done", "event: agent.message", `"settled"`, `"status":"waiting"`, `"stopReason":"end_turn"`,
+			`"stopReason":"budget_reached"`, `"object":"chat.completion"`,
 		},
-		"The Client API": {
+		"docs/agents.md": {`"status":"waiting"`, `"stopReason":"end_turn"`, `"stopReason":"budget_reached"`, `"name":"notes.txt"`},
+		"docs/client-api.md": {
 			`"status":"succeeded"`, `"object":"chat.completion"`, "event: response.function_call_arguments.done", "event: response.completed",
 			`"token": "service_`, "first of ACME", `"eventType":"webhook.test"`,
 		},
 	} {
-		t.Run(section, func(t *testing.T) {
-			out := r.run(section)
+		ran[document] = true
+		t.Run(document, func(t *testing.T) {
+			out := r.paste(document)
 			for _, want := range wants {
 				require.Contains(t, out, want)
+			}
+			if document == "README.md" && !strings.Contains(out, "skipped") { // the stream of curl has it in pieces
+				require.Contains(t, out, "Hello! This is the agent", "said by Python")
+				require.Contains(t, out, "Hello!\n This\n is\n the\n agent", "and by JavaScript")
 			}
 		})
 	}
@@ -191,24 +226,66 @@ func TestReadmeCommands(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(story), "<html")
 	r.bash(strict + "bin/parley certs n1 n2 n3")
-	ran := map[string]bool{"Start": true, "Tools, people, money, files": true, "The Client API": true, threeNodes: true}
-	for _, b := range readmeBlocks(t) {
-		if b.language != "yaml" {
-			require.True(t, ran[b.section], "no test runs the commands at line %d", b.line)
-			continue
+	for _, document := range documents(t) {
+		for _, b := range readmeBlocks(t, document) {
+			if b.language == "sh" {
+				require.True(t, ran[document], "no test runs the commands at %s:%d", document, b.line)
+			}
+			if b.language != "yaml" {
+				continue
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(r.dir, "block.yaml"), []byte(b.text), 0o600))
+			printed := r.bash(strict + "unset PARLEY_LISTEN; bin/parley serve --config block.yaml --print-config")
+			require.Contains(t, printed, "exclude_routes: [/docs, ", "%s:%d", document, b.line)
 		}
-		require.NoError(t, os.WriteFile(filepath.Join(r.dir, "block.yaml"), []byte(b.text), 0o600))
-		printed := r.bash(strict + "unset PARLEY_LISTEN; bin/parley serve --config block.yaml --print-config")
-		require.Contains(t, printed, "exclude_routes: [/docs, ", "line %d", b.line)
 	}
 }
 
-// TestReadmeAuthentication starts a node as README.md shows it, and pastes what it says to people.
+// TestReadmeTutorial pastes the tutorial: its node is killed twice, and what it says of that is so.
+func TestReadmeTutorial(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs processes")
+	}
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("its tool is a program of Python")
+	}
+	r := newReadmeTree(t)
+	listen, ops, shop := freeAddress(t), freeAddress(t), freeAddress(t)
+	_, shopPort, _ := strings.Cut(shop, ":")
+	r.addrs = strings.NewReplacer("127.0.0.1:8090", listen, "localhost:8090", listen, "127.0.0.1:8091", ops, "localhost:8091", ops,
+		"127.0.0.1:8092", shop, `"127.0.0.1", 8092`, `"127.0.0.1", `+shopPort)
+	out := r.paste("docs/tutorial.md")
+	require.Equal(t, 2, strings.Count(out, "the node is gone"))
+	calls := orderCalls.FindAllString(out, -1)
+	require.Len(t, calls, 3, "seen once in the loop, then both")
+	require.Len(t, slices.Compact(calls), 1, "with one key")
+	require.Contains(t, out, "Your 40 euros for the kettle are on their way.\n1\n", "refunded once")
+	require.Contains(t, out, `"type":"session.recovered"`)
+}
+
+// TestReadmeLeadsSomewhere: it is short, and what the documents link to is there.
+func TestReadmeLeadsSomewhere(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	require.LessOrEqual(t, strings.Count(string(readme), "\n"), 200)
+	for _, document := range documents(t) {
+		if document != "README.md" {
+			require.Contains(t, string(readme), "("+document+")")
+		}
+		text, err := os.ReadFile("../../" + document)
+		require.NoError(t, err)
+		for _, link := range linkTarget.FindAllStringSubmatch(string(text), -1) {
+			require.FileExists(t, filepath.Join("../..", filepath.Dir(document), link[1]), document)
+		}
+	}
+}
+
+// TestReadmeAuthentication starts a node as the documents show it, and pastes what it says to people.
 func TestReadmeAuthentication(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs a process")
 	}
-	p := newProcess(t, readmeConfig(t, "Authentication"))
+	p := newProcess(t, readmeConfig(t, "docs/operations.md", "Authentication"))
 	greeting := &processLog{}
 	p.greets = greeting
 	p.start()
@@ -234,13 +311,11 @@ func TestReadmeAuthentication(t *testing.T) {
 	r.ops = p.ops
 	require.Contains(t, r.bash(strict+commands), "event: stream.done")
 
-	closed := newProcess(t, strings.Replace(readmeConfig(t, "Authentication"), "auth:", "auth:\n  exclude_routes: []", 1))
+	closed := newProcess(t, strings.Replace(readmeConfig(t, "docs/operations.md", "Authentication"), "auth:", "auth:\n  exclude_routes: []", 1))
 	closed.start()
 	status, _ := closed.try("GET", closed.url("/docs"), nil)
 	require.Equal(t, 401, status, "the operator has closed them")
 }
-
-const threeNodes = "Three nodes"
 
 // TestReadmeCluster runs the commands about three nodes, with the script behind `make cluster`: it remembers its ports.
 func TestReadmeCluster(t *testing.T) {
@@ -256,7 +331,7 @@ func TestReadmeCluster(t *testing.T) {
 	c := r.cluster("HTTP_PORT="+strconv.Itoa(web), "CLUSTER_PORT="+strconv.Itoa(members))
 	c.ready()
 
-	out := r.run(threeNodes)
+	out := r.paste("docs/cluster.md")
 	require.Regexp(t, "n2 runs as process", out)
 	require.Contains(t, out, `"type":"session.recovered"`, "followed on n3")
 	require.Regexp(t, `X-Served-By: n[13]`, out)

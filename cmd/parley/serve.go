@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"parley/cmd/parley/config"
 	"parley/cmd/parley/node"
@@ -26,8 +28,12 @@ func serve(ctx context.Context, args []string, s surroundings) int {
 	}
 	tuneMemory(ctx)
 	logger := newLogger(s.stderr, request.Config.Log)
-	for _, name := range request.Unknown {
-		logger.Warn("environment variable is not a setting", slog.String("name", name))
+	for _, name := range slices.Sorted(maps.Keys(request.Unknown)) {
+		attrs := []any{slog.String("name", name)}
+		if meant := request.Unknown[name]; meant != "" {
+			attrs = append(attrs, slog.String("did_you_mean", meant))
+		}
+		logger.Warn("environment variable is not a setting", attrs...)
 	}
 	for _, warning := range request.Config.Warnings() {
 		logger.Warn("setting is probably not meant", slog.String("why", warning))

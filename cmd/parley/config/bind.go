@@ -281,16 +281,11 @@ func join(prefix, name string) string {
 
 // suggestion returns a hint with the setting that was probably meant.
 func suggestion(name string, fields []field) string {
-	best, distance := "", 3
-	for _, f := range fields {
-		if d := editDistance(name, f.key, distance); d < distance {
-			best, distance = f.key, d
-		}
+	keys := make([]string, len(fields))
+	for i, f := range fields {
+		keys[i] = f.key
 	}
-	if best == "" {
-		return ""
-	}
-	return ", did you mean " + best + "?"
+	return DidYouMean(name, keys)
 }
 
 // editDistance counts the edits between two words; anything at or above limit is limit.

@@ -79,7 +79,7 @@ type Node struct {
 
 // Log configures the process's own log, written to standard error.
 type Log struct {
-	// Lowest level that is written: debug, info, warn or error. Debug costs throughput under load.
+	// Lowest level that is written: debug, info, warn or error. Debug has a line for each request, and costs throughput under load.
 	Level string `key:"level" default:"info" one_of:"debug,info,warn,error"`
 	// Form of a line: text for people, json for collectors.
 	Format string `key:"format" default:"text" one_of:"text,json"`

@@ -149,10 +149,10 @@ func TestPriority(t *testing.T) {
 }
 
 func TestFileFromEnvironment(t *testing.T) {
-	request, err := Load(nil, []string{"PARLEY_CONFIG=" + write(t, "data_dir: /elsewhere\n"), "PARLEY_PORT=tcp://1.2.3.4:80"})
+	request, err := Load(nil, []string{"PARLEY_CONFIG=" + write(t, "data_dir: /elsewhere\n"), "PARLEY_PORT=tcp://1.2.3.4:80", "PARLEY_OPS_LISTN=x"})
 	require.NoError(t, err)
 	require.Equal(t, "/elsewhere", request.Config.DataDir)
-	require.Equal(t, []string{"PARLEY_PORT"}, request.Unknown)
+	require.Equal(t, map[string]string{"PARLEY_PORT": "", "PARLEY_OPS_LISTN": "PARLEY_OPS_LISTEN"}, request.Unknown)
 }
 
 func TestListsFromEnvironmentAndFlags(t *testing.T) {
@@ -224,7 +224,8 @@ func TestBadInputs(t *testing.T) {
 		"bad_env":              {environ: []string{"PARLEY_STORAGE_SHARDS=x"}, want: "PARLEY_STORAGE_SHARDS: needs a whole number"},
 		"bad_env_list":         {environ: []string{"PARLEY_AGENTS=[{idd: x}]"}, want: "PARLEY_AGENTS:1: [0].idd: unknown setting"},
 		"bad_flag":             {args: []string{"--sse-ping", "soon"}, want: "--sse-ping: needs a duration"},
-		"unknown_flag":         {args: []string{"--no-such"}, want: "-no-such"},
+		"unknown_flag":         {args: []string{"--no-such"}, want: "unknown flag --no-such"},
+		"misspelt_flag":        {args: []string{"--data-dri=x"}, want: "unknown flag --data-dri, did you mean --data-dir?"},
 		"argument":             {args: []string{"extra"}, want: `unexpected argument "extra"`},
 		"missing_file":         {args: []string{"--config", "/does/not/exist.yaml"}, want: "read config file: "},
 		"range":                {file: "storage: {shards: 5000}\n", want: "storage.shards: 5000 is not between 1 and 1024"},

@@ -6,8 +6,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -18,8 +20,9 @@ type Request struct {
 	File string
 	// Print requests to print the configuration and start nothing.
 	Print bool
-	// Unknown lists environment variables with our prefix that are no settings: typing errors, or set by a platform.
-	Unknown []string
+	// Unknown are environment variables with our prefix that are no settings (typing errors, or set by a platform), with the
+	// one that was probably meant.
+	Unknown map[string]string
 }
 
 // Load reads all sources. args is the command line after the sub-command, environ is as of os.Environ. The error is
@@ -106,12 +109,12 @@ func environment(environ []string) map[string]string {
 	return env
 }
 
-func unknownVariables(environ []string, known map[string]bool) []string {
-	var unknown []string
+func unknownVariables(environ []string, known map[string]bool) map[string]string {
+	unknown, names := map[string]string{}, slices.Sorted(maps.Keys(known))
 	for _, line := range environ {
 		name, _, _ := strings.Cut(line, "=")
 		if strings.HasPrefix(name, envPrefix) && !known[name] {
-			unknown = append(unknown, name)
+			unknown[name] = Nearest(name, names)
 		}
 	}
 	return unknown
@@ -134,7 +137,7 @@ func parseFlags(args []string) (commandLine, error) {
 		set.Var(pending{name: s.flag(), isBool: s.value.Kind() == reflect.Bool, into: line.values}, s.flag(), "")
 	}
 	if err := set.Parse(args); err != nil {
-		return line, err
+		return line, FlagError(set, err)
 	}
 	if set.NArg() > 0 {
 		return line, fmt.Errorf("unexpected argument %q", set.Arg(0))
