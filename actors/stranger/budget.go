@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 const (
@@ -28,6 +30,7 @@ var (
 // Budget is memory for answers. Safe for concurrent use.
 type Budget struct {
 	pool, reserve int64
+	refused       *prometheus.CounterVec
 	mu            struct {
 		sync.Mutex
 		held    int64 // of the pool
@@ -53,7 +56,7 @@ type wait struct {
 
 // New returns a budget of a number of bytes.
 func New(size int64) *Budget {
-	b := &Budget{pool: size / 2, reserve: size - size/2}
+	b := &Budget{pool: size / 2, reserve: size - size/2, refused: newRefused()}
 	b.mu.tenants = make(map[string]*tenant)
 	return b
 }
@@ -178,11 +181,7 @@ func (b *Budget) grantLocked(owner *tenant, a *Answer, more int64) {
 		b.mu.held += more
 		b.mu.tenants[owner.name] = owner
 	}
-	sum := b.mu.held
-	if b.mu.last != nil {
-		sum += b.mu.last.extra
-	}
-	b.mu.most = max(b.mu.most, sum)
+	b.mu.most = max(b.mu.most, b.sumLocked())
 }
 
 func (b *Budget) tenantLocked(name string) *tenant {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -178,6 +179,56 @@ func TestKeep(t *testing.T) {
 	require.False(t, open(t, budget, "a").Keep(step))
 	require.True(t, open(t, budget, "b").Keep(256*kib))
 	require.True(t, open(t, budget, "a").Keep(stranger.Free))
+}
+
+// TestMetrics: an operator sees what is held, who waits and what was given up.
+func TestMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := prometheus.NewRegistry()
+		budget := stranger.New(2 * mib)
+		budget.Observe(registry)
+		full, last := open(t, budget, "a"), open(t, budget, "a")
+		require.NoError(t, full.Take(512*kib))
+		require.NoError(t, last.Take(step)) // has the reserve
+		ctx, cancel := context.WithTimeout(stranger.Of(t.Context(), "a"), time.Minute)
+		defer cancel()
+		_, late := budget.Open(ctx)
+		waits := pending(late, step)
+		want := func(bytes, waiting, busy, large, slow float64) {
+			t.Helper()
+			require.Equal(t, map[string]float64{
+				"parley_answer_memory_bytes": bytes, "parley_answer_memory_limit_bytes": 2 * mib, "parley_answer_memory_waiting_calls": waiting,
+				"parley_answer_memory_refused_total busy": busy, "parley_answer_memory_refused_total large": large,
+				"parley_answer_memory_refused_total slow": slow,
+			}, gathered(t, registry))
+		}
+		want(512*kib+step, 1, 0, 0, 0)
+		require.Equal(t, stranger.ErrBusy, <-waits)
+		require.Equal(t, stranger.ErrBusy, late.Take(1), "counted once")
+		require.Equal(t, stranger.ErrTooLarge, full.Take(2*mib))
+		want(512*kib+step, 0, 1, 1, 1) // the one with the reserve was slow meanwhile
+		full.Close()
+		last.Close()
+		want(0, 0, 1, 1, 1)
+	})
+}
+
+// gathered are the values of a registry, by name and the values of labels.
+func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	values := make(map[string]float64)
+	for _, family := range families {
+		for _, one := range family.GetMetric() {
+			name := family.GetName()
+			for _, label := range one.GetLabel() {
+				name += " " + label.GetValue()
+			}
+			values[name] = one.GetGauge().GetValue() + one.GetCounter().GetValue()
+		}
+	}
+	return values
 }
 
 func TestNobodyIsBounded(t *testing.T) {

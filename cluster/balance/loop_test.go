@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -419,6 +420,35 @@ func TestSlowLogsLeadNothing(t *testing.T) {
 		f.run(40 * time.Second)
 		require.Equal(t, even, leads())
 	})
+}
+
+// TestWellLogsAreForgotten: the loop remembers logs that are slow or were of late, not every node it ever saw.
+func TestWellLogsAreForgotten(t *testing.T) {
+	loop := &Loop{config: Config{Settle: 3 * time.Second, Logger: slog.New(slog.DiscardHandler)}, logs: map[shard.NodeID]slowLog{}}
+	now := time.Now()
+	judge := func(delay time.Duration, nodes ...shard.NodeID) (slow bool) {
+		seen := &observation{delays: map[shard.NodeID]time.Duration{1: delay}}
+		for _, id := range nodes {
+			seen.view.Nodes = append(seen.view.Nodes, shard.Node{ID: id, Live: true})
+			seen.delays[max(id, 2)] = time.Millisecond
+		}
+		loop.judgeLogs(seen, now)
+		return seen.view.Nodes[0].Slow
+	}
+	require.False(t, judge(time.Millisecond, 1, 2, 3))
+	require.Empty(t, loop.logs, "all are well")
+	for range 5 {
+		now = now.Add(time.Second)
+		judge(time.Second, 1, 2, 3)
+	}
+	require.True(t, judge(time.Millisecond, 1, 2, 3))
+	require.Len(t, loop.logs, 1)
+	now = now.Add(slowHold + slowForgotten/2)
+	require.False(t, judge(time.Millisecond, 1, 2, 3))
+	require.Equal(t, 1, loop.logs[1].times, "it may be slow again")
+	now = now.Add(slowForgotten)
+	judge(0, 2, 3) // and it has left the cluster
+	require.Empty(t, loop.logs)
 }
 
 // TestTheDirectoryIsLedByWhoReachesAll: while the way between two nodes is broken for longer than a moment, and nothing

@@ -2,6 +2,7 @@ package balance
 
 import (
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -39,9 +40,6 @@ func (l *Loop) judgeLogs(seen *observation, now time.Time) {
 			log.since = now
 		case now.Sub(log.since) >= l.config.Settle:
 			if now.After(log.until) {
-				if now.Sub(log.until) > slowForgotten {
-					log.times = 0
-				}
 				log.times++
 				l.config.Logger.Warn("the log of a node is slow, others should lead", slog.String("node", n.Name),
 					slog.Duration("delay", seen.delays[n.ID]), slog.Int("times", log.times))
@@ -51,6 +49,9 @@ func (l *Loop) judgeLogs(seen *observation, now time.Time) {
 		l.logs[n.ID] = log
 		n.Slow = now.Before(log.until)
 	}
+	maps.DeleteFunc(l.logs, func(_ shard.NodeID, log slowLog) bool {
+		return now.Sub(log.since) > slowForgotten && now.Sub(log.until) > slowForgotten // well for long, or gone
+	})
 }
 
 // slow reports whether a node's log takes much longer than those of the other live nodes that say.

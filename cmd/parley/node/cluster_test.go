@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 // fleet is whole nodes in this process, on a network that can be cut. Gossip goes its own way and is not: a node that is
 // cut off is taken for alive.
 type fleet struct {
-	t       *testing.T
+	t       testing.TB
 	network *peertest.Network
 	nodes   map[string]*Node
 	configs map[string]*config.Config
@@ -49,7 +49,7 @@ func newFleet(t *testing.T, names ...string) *fleet {
 }
 
 // newFleetWith is newFleet with other settings.
-func newFleetWith(t *testing.T, set func(name string, c *config.Config), names ...string) *fleet {
+func newFleetWith(t testing.TB, set func(name string, c *config.Config), names ...string) *fleet {
 	t.Helper()
 	f := &fleet{t: t, network: peertest.NewNetwork(), nodes: make(map[string]*Node), configs: make(map[string]*config.Config)}
 	t.Cleanup(f.network.Close)
@@ -108,14 +108,14 @@ func (f *fleet) stop() {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func testLog(t *testing.T, name string) *slog.Logger {
+func testLog(t testing.TB, name string) *slog.Logger {
 	t.Helper()
 	return slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn})).With(slog.String("node", name))
 }
 
 // testWriter writes to a test's log until the test is over.
 type testWriter struct {
-	t    *testing.T
+	t    testing.TB
 	once sync.Once
 	mu   sync.Mutex
 	over bool

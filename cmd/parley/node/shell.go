@@ -144,6 +144,7 @@ func (n *Node) openOutbound() error {
 	}
 	circuits := provider.NewCircuits(n.config.Gateway.BreakerThreshold, n.config.Gateway.BreakerReset)
 	answers := stranger.New(int64(n.config.Outbound.AnswerMemory))
+	answers.Observe(n.metrics)
 	providers := model.New(model.Config{Guard: guard, Circuits: circuits, Answers: answers, MaxStreamBytes: int64(n.config.Turn.MaxStream), Logger: n.log, Registerer: n.metrics})
 	n.outbound = outbound{guard: guard, providers: providers, circuits: circuits, answers: answers}
 	n.later(func(context.Context) { providers.Close() })

@@ -1,0 +1,106 @@
+package node
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/cmd/parley/config"
+)
+
+// write is one that was accepted.
+type write struct {
+	ended time.Time
+	took  time.Duration
+	by    string
+}
+
+// BenchmarkPlannedMove moves a shard between three nodes while one caller writes to a conversation of it, through every node in turn.
+// The gap is the time between the last write that the old owner accepted and the first one of the new, that write included; an ordinary
+// write of the same run is its yardstick. An operation is a move and 20 writes.
+func BenchmarkPlannedMove(b *testing.B) {
+	f := newFleetWith(b, func(string, *config.Config) {}, "n1", "n2", "n3")
+	f.grown()
+	id, _ := f.conversation("n1")
+	in, valid := f.nodes["n1"].shards.Of(id)
+	require.True(b, valid)
+	ctx, stop := context.WithCancel(b.Context())
+	accepted := make(chan write)
+	go f.write(ctx, id, accepted)
+	defer func() {
+		stop()
+		for range accepted { //nolint:revive // until the writer has ended
+		}
+	}()
+	var gaps, ordinary []time.Duration
+	last, open := <-accepted
+	for b.Loop() {
+		var others []uint64
+		for _, m := range f.nodes[last.by].links.board.Snapshot().Nodes {
+			if m.Name != last.by {
+				others = append(others, m.Node)
+			}
+		}
+		slices.Sort(others)
+		var moved atomic.Bool
+		ended := make(chan struct{})
+		from, begun := last.by, time.Now()
+		go func() {
+			defer close(ended)
+			for i := 0; !moved.Load(); i++ { // others may lag, and the placement loop moves shards, too
+				if f.nodes[from].handOver(ctx, uint32(in), others[(len(gaps)+i)%len(others)], false) == nil || ctx.Err() != nil {
+					return
+				}
+			}
+		}()
+		for after := 0; after < 20; {
+			next := write{}
+			if next, open = <-accepted; !open {
+				b.FailNow()
+			}
+			switch {
+			case next.by != last.by:
+				gaps, after = append(gaps, next.ended.Sub(last.ended)), 1
+				moved.Store(true)
+			case after > 0:
+				ordinary = append(ordinary, next.took)
+				after++
+			case time.Since(begun) > time.Minute:
+				b.Fatal("the shard does not move")
+			}
+			last = next
+		}
+		<-ended
+	}
+	for name, all := range map[string][]time.Duration{"gap": gaps, "write": ordinary} {
+		slices.Sort(all)
+		b.ReportMetric(all[len(all)/2].Seconds()*1e3, name+"-p50-ms")
+		b.ReportMetric(all[len(all)*9/10].Seconds()*1e3, name+"-p90-ms")
+		b.ReportMetric(all[len(all)-1].Seconds()*1e3, name+"-max-ms")
+	}
+	b.ReportMetric(float64(len(gaps)), "moves")
+}
+
+// write changes a conversation through every node in turn, and says which write was accepted when and by whom.
+func (f *fleet) write(ctx context.Context, id string, accepted chan<- write) {
+	defer close(accepted)
+	names := []string{"n1", "n2", "n3"}
+	for i := 0; ctx.Err() == nil; i++ {
+		begun := time.Now()
+		status, by, answer, err := f.call(names[i%len(names)], http.MethodPatch, "/conversations/"+id, map[string]any{"title": strconv.Itoa(i)})
+		if err != nil || status != http.StatusOK {
+			f.t.Errorf("write %d: %d %v %v", i, status, answer, err)
+			return
+		}
+		select {
+		case accepted <- write{ended: time.Now(), took: time.Since(begun), by: by}:
+		case <-ctx.Done():
+		}
+	}
+}
