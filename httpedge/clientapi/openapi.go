@@ -9,7 +9,23 @@ import (
 	"parley/httpedge/openapi"
 )
 
-const documentTitle = "Client API"
+const (
+	documentTitle = "Client API"
+
+	documentDescription = "Agents, their sessions and runs, models, users and tokens, and an OpenAI-compatible gateway, for integrations.\n\n" +
+		"## How to get a token\n\nEvery request carries an API token: Authorization: Bearer TOKEN (as apiKey in OpenAI's clients). \"Authorize\" on the page of " +
+		"this document sets it for all requests.\n\n" +
+		"- The first start of a new server makes a tenant, an owner, a project and a token, and prints the token, this once, below \"The first API token\" " +
+		"in its terminal (or the log of its service).\n" +
+		"- bootstrap_token in the configuration, or PARLEY_BOOTSTRAP_TOKEN, gives the first token instead: then nothing is printed.\n" +
+		"- parley token create on the machine of the server makes another one, of the first tenant's owner unless -user says whose.\n" +
+		"- Who signs in to the console makes tokens at /dashboard/tokens; POST /users/{id}/tokens does the same.\n\n" +
+		"A token's secret is shown when it is made and never again. What it may do is what its user may do, within the scope that it was given.\n\n" +
+		"## The two APIs\n\nThis API and the conversation server (/api/agents, its page is /api/agents/docs) are two ways to the same agents and conversations. " +
+		"This one is for integrations with an API token of a tenant. The conversation server is for the pages and backends of one application, whose " +
+		"configuration says who its users are. What is a session here is a conversation there, with the same id and the same log; names are snake_case here, " +
+		"camelCase there, and snake_case in the event log on both."
+)
 
 // documentRoutes are the routes of the API's description.
 func (a *API) documentRoutes(routes []endpoint.Route) []endpoint.Route {
@@ -20,7 +36,7 @@ func (a *API) documentRoutes(routes []endpoint.Route) []endpoint.Route {
 func Document(config Config, routes []endpoint.Route, gateway endpoint.Surface) []byte {
 	return openapi.Document(openapi.Info{
 		Title: documentTitle, Version: "1.0.0",
-		Description: "Agents, their sessions and runs, models, users and tokens, and an OpenAI-compatible gateway.",
+		Description: documentDescription,
 		Server:      config.BasePath, BearerAuth: true,
 		Refusals: handler.Refusals(), Error: problemSchema{},
 		Others: []openapi.Part{{Routes: gateway.Routes, Refusals: gateway.Refusals, Error: gatewayErrorSchema{}}},

@@ -32,7 +32,7 @@ func Described(base string, page bool, own endpoint.Surface, others ...Other) en
 func Document(base string, own endpoint.Surface, others ...Other) []byte {
 	info := openapi.Info{
 		Title: documentTitle, Version: "1.0.0",
-		Description: "What signed-in users call: accounts, sessions, the active project, members, groups, projects, webhooks; below /console/v1 the Client API, in the active project or that of the header X-Project-Id. Signing in sets the session's cookie.",
+		Description: "What signed-in users call: accounts, sessions, the active project, members, groups, projects, webhooks; below /console/v1 the Client API, in the active project or that of the header X-Project-Id. Signing in sets the session's cookie: POST /auth/register makes a company and its owner, POST /auth/login signs in who has an account. Programs use the Client API (/api/client/v1) with an API token, which its users make at /dashboard/tokens or by POST /users/{id}/tokens.",
 		Server:      base, SessionCookie: login.SessionCookie, Refusals: own.Refusals, Error: problem{},
 	}
 	for i := range others {

@@ -5,17 +5,20 @@
 // cannot express. In responses a property without omitempty is required; in request bodies one with the tag required,
 // which its handler checks. A type with its own JSON encoding implements Described.
 //
-// The document is deterministic: the same routes give the same bytes.
+// The document is deterministic: the same routes give the same bytes. Every request body has an example that the server takes as it
+// stands: examples.json holds them by the names of the handlers.
 package openapi
 
 import (
 	"bytes"
+	_ "embed" // examples.json
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
@@ -53,6 +56,18 @@ type Part struct {
 }
 
 type object = map[string]any
+
+//go:embed examples.json
+var examplesFile []byte
+
+// examples are request bodies by the names of their handlers. Surfaces that share handlers share these.
+var examples = sync.OnceValue(func() map[string]json.RawMessage { //nolint:gochecknoglobals // computed once, never changed
+	bodies := map[string]json.RawMessage{}
+	if json.Unmarshal(examplesFile, &bodies) != nil {
+		return nil // unreachable: a test sends each of them
+	}
+	return bodies
+})
 
 // Document renders the document.
 func Document(info Info, routes []endpoint.Route) []byte {
@@ -173,11 +188,15 @@ func (b *builder) operation(route *endpoint.Route, names string) object {
 	if route.HasBody() {
 		schema := b.structSchema(route.In, body)
 		_, required = schema["required"]
-		content["application/json"] = object{"schema": schema}
+		media := object{"schema": schema}
+		if example, ok := examples()[route.Handler]; ok {
+			media["example"] = example
+		}
+		content["application/json"] = media
 	}
 	if route.Kind == endpoint.Uploads {
 		required = true
-		content["*/*"] = object{"schema": binary()}
+		content["application/octet-stream"] = object{"schema": binary()} // or any other type; behind JSON, which pages then offer first
 	}
 	if len(content) > 0 {
 		operation["requestBody"] = object{"required": required, "content": content}
