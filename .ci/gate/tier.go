@@ -32,7 +32,7 @@ func tiers() []tier {
 		{nodes, "whole nodes and clusters in one process", 2, 0},
 		{processes, "real processes, and clients over sockets", 1, 5}, // they mostly wait: one by one they keep two processors 32 % busy
 		{browsers, "browsers", 1, 2},                                  // one by one they keep two processors 44 % busy
-		{machines, "networks that are cut, disks that are slow or full, releases side by side", 1, 2},
+		{machines, "networks that are cut, disks that are slow or full, releases side by side", 1, 3},
 	}
 }
 
