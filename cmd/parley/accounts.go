@@ -139,7 +139,7 @@ func (c accountCommand) verbs() []string {
 
 func (c accountCommand) usage(verb string, s surroundings) error {
 	out, err := s.stderr, errUsage
-	if slices.Contains(helpFlags, verb) {
+	if asksHelp(verb) {
 		out, err = s.stdout, flag.ErrHelp
 	} else if meant := config.DidYouMean(verb, c.verbs()); meant != "" {
 		fmt.Fprintf(out, "parley %s: no %q%s\n", c.name, verb, meant)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +18,7 @@ const auditUsage = "usage: parley audit verify [--tenant id | --file export.json
 
 // auditCommand checks the chain of a tenant's audit trail, at a running cluster or in a file that was exported.
 func auditCommand(ctx context.Context, args []string, s surroundings) int {
-	if len(args) > 0 && slices.Contains(helpFlags, args[0]) {
+	if len(args) > 0 && asksHelp(args[0]) {
 		fmt.Fprint(s.stdout, auditUsage)
 		return exitOK
 	}

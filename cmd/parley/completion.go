@@ -10,21 +10,23 @@ import (
 )
 
 // completions are scripts for shells. All of them ask this program for the words that may come next.
-var completions = map[string]string{ // a constant
-	"bash": `_parley() {
+func completions() map[string]string {
+	return map[string]string{
+		"bash": `_parley() {
   local IFS=$'\n'
   COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" completion words "${COMP_WORDS[@]:1:COMP_CWORD-1}" 2>/dev/null)" -- "${COMP_WORDS[COMP_CWORD]}"))
 }
 complete -o default -F _parley parley
 `,
-	"zsh": `#compdef parley
+		"zsh": `#compdef parley
 _parley() {
   compadd -- ${(f)"$($words[1] completion words ${words[2,CURRENT-1]} 2>/dev/null)"} || _files
 }
 compdef _parley parley
 `,
-	"fish": `complete -c parley -a '(set -l words (commandline -opc); $words[1] completion words $words[2..] 2>/dev/null)'
+		"fish": `complete -c parley -a '(set -l words (commandline -opc); $words[1] completion words $words[2..] 2>/dev/null)'
 `,
+	}
 }
 
 // completion prints the script of a shell, or the words that may follow others on a command line.
@@ -35,13 +37,13 @@ func completion(ctx context.Context, args []string, s surroundings) int {
 		}
 		return exitOK
 	}
-	if len(args) == 1 && completions[args[0]] != "" {
-		fmt.Fprint(s.stdout, completions[args[0]])
+	if len(args) == 1 && completions()[args[0]] != "" {
+		fmt.Fprint(s.stdout, completions()[args[0]])
 		return exitOK
 	}
 	const text = "Usage: parley completion bash|zsh|fish\n\n" +
 		"For this shell: source <(parley completion bash), source <(parley completion zsh), parley completion fish | source\n"
-	if len(args) > 0 && slices.Contains(helpFlags, args[0]) {
+	if len(args) > 0 && asksHelp(args[0]) {
 		fmt.Fprint(s.stdout, text)
 		return exitOK
 	}

@@ -41,8 +41,10 @@ type command struct {
 	verbs         []string // what may come first among its arguments
 }
 
-// helpFlags are the arguments that ask a command for its help.
-var helpFlags = []string{"-h", "-help", "--help"} // a constant
+// asksHelp says whether an argument asks a command for its help.
+func asksHelp(arg string) bool {
+	return arg == "-h" || arg == "-help" || arg == "--help"
+}
 
 func commands() []command {
 	return []command{

@@ -252,7 +252,7 @@ func nodeCommand(ctx context.Context, args []string, s surroundings) int {
 	}
 	if verb != "drain" && verb != "activate" {
 		out, code := s.stderr, exitUsage
-		if slices.Contains(helpFlags, verb) {
+		if asksHelp(verb) {
 			out, code = s.stdout, exitOK
 		} else if verb != "" {
 			fmt.Fprintf(out, "parley node: no %q%s\n", verb, config.DidYouMean(verb, []string{"drain", "activate"}))

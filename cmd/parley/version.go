@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"slices"
 )
 
 // version prints the build information.
 func version(_ context.Context, args []string, s surroundings) int {
-	if len(args) > 0 && slices.Contains(helpFlags, args[0]) {
+	if len(args) > 0 && asksHelp(args[0]) {
 		fmt.Fprintln(s.stdout, "Usage: parley version")
 		return exitOK
 	}
