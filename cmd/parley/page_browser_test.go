@@ -34,6 +34,11 @@ type browser struct {
 	}
 }
 
+// module is the address of a module as the page has loaded it: at another one it would be loaded again, with a state of its own.
+func module(name string) string {
+	return `document.querySelector('script[type=module]').src.replace(/(\/v\/[^/]+).*/, '$1/` + name + `')`
+}
+
 func newBrowser(t *testing.T, extra ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 	binary, err := exec.LookPath("chromium")

@@ -153,7 +153,7 @@ func TestConsoleAgents(t *testing.T) {
 // words: every word that was asked for is in the table.
 func (b *browser) words() {
 	b.t.Helper()
-	b.do(chromedp.Evaluate[chromedp.Void](`void import('/dashboard/messages.js').then(({ missing }) => { window.missing = [...missing].join(); })`))
+	b.do(chromedp.Evaluate[chromedp.Void](`void import(` + module("dashboard/messages.js") + `).then(({ missing }) => { window.missing = [...missing].join(); })`))
 	require.Empty(b.t, b.tell(`window.missing !== undefined`, `window.missing`))
 }
 

@@ -219,7 +219,7 @@ func TestConsoleComponents(t *testing.T) {
 		b.see(`document.querySelector('dialog') === null`)
 	}
 	// What comes between drawing and the frame, after which components hear of changes, is drawn, too.
-	b.do(chromedp.Evaluate[chromedp.Void](`void Promise.all([import('/dashboard/lib.js'), import('/dashboard/store.js')]).then(([{ html, render }, { Store, useStore }]) => {
+	b.do(chromedp.Evaluate[chromedp.Void](`void Promise.all([import(` + module("dashboard/lib.js") + `), import(` + module("dashboard/store.js") + `)]).then(([{ html, render }, { Store, useStore }]) => {
 		const store = new Store('before'), root = document.createElement('div');
 		function Shown() { return html` + "`<b id=\"shown\">${useStore(store)}</b>`" + `; }
 		document.body.append(root);
@@ -228,7 +228,7 @@ func TestConsoleComponents(t *testing.T) {
 	})`))
 	b.see(`document.querySelector('#shown')?.textContent === 'since'`)
 	// Every word that was asked for is in the table.
-	b.do(chromedp.Evaluate[chromedp.Void](`void import('/dashboard/messages.js').then(({ missing, speak }) => { speak('tr'); window.missing = [...missing].join(); })`))
+	b.do(chromedp.Evaluate[chromedp.Void](`void import(` + module("dashboard/messages.js") + `).then(({ missing, speak }) => { speak('tr'); window.missing = [...missing].join(); })`))
 	require.Empty(t, b.tell(`window.missing !== undefined && document.documentElement.lang === 'tr'`, `window.missing`))
 	b.checkQuiet(p)
 }

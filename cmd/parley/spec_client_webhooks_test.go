@@ -189,12 +189,16 @@ func webhooksWork(t *testing.T, n *tenant, members []*process) {
 		for i := range 60 {
 			all.Go(func() {
 				a := at(i).trying(t, "POST", "/webhooks", object1{"url": r.URL, "events": []string{"schedule.fired"}})
+				for began := time.Now(); a.status == 503 && time.Since(began) < time.Minute; { // sixty that meet at one count: it says when to ask again
+					a = at(i).trying(t, "POST", "/webhooks", object1{"url": r.URL, "events": []string{"schedule.fired"}})
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				statuses[a.status]++
 			})
 		}
 		all.Wait()
-		require.Equal(t, map[int]int{201: 50, 409: 10}, statuses)
+		require.Equal(t, 60, statuses[201]+statuses[409], statuses)
+		require.Len(t, reader.done(t, "GET", "/webhooks", nil).at("endpoints").list(), 50)
 	})
 }
