@@ -156,7 +156,7 @@ func (a *Answer) give(why error) error {
 	a.mu.Lock()
 	if a.failed == nil {
 		a.failed = why
-		a.budget.refused.WithLabelValues(reasons[why]).Inc()
+		a.budget.refused.WithLabelValues(reasons()[why]).Inc()
 	}
 	why = a.failed
 	a.mu.Unlock()

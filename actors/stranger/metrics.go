@@ -10,14 +10,16 @@ func newRefused() *prometheus.CounterVec {
 }
 
 // reasons are the errors' values of the label.
-var reasons = map[error]string{ErrBusy: "busy", ErrTooLarge: "large", ErrSlow: "slow"}
+func reasons() map[error]string {
+	return map[error]string{ErrBusy: "busy", ErrTooLarge: "large", ErrSlow: "slow"}
+}
 
 // Observe registers the budget's metrics, once in a process; a nil registerer takes nothing.
 func (b *Budget) Observe(registerer prometheus.Registerer) {
 	if registerer == nil {
 		return
 	}
-	for _, reason := range reasons {
+	for _, reason := range reasons() {
 		b.refused.WithLabelValues(reason)
 	}
 	gauge := func(name, help string, value func() float64) prometheus.Collector {

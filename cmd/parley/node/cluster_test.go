@@ -49,14 +49,14 @@ func newFleet(t *testing.T, names ...string) *fleet {
 }
 
 // newFleetWith is newFleet with other settings.
-func newFleetWith(t testing.TB, set func(name string, c *config.Config), names ...string) *fleet {
-	t.Helper()
-	f := &fleet{t: t, network: peertest.NewNetwork(), nodes: make(map[string]*Node), configs: make(map[string]*config.Config)}
-	t.Cleanup(f.network.Close)
+func newFleetWith(tb testing.TB, set func(name string, c *config.Config), names ...string) *fleet {
+	tb.Helper()
+	f := &fleet{t: tb, network: peertest.NewNetwork(), nodes: make(map[string]*Node), configs: make(map[string]*config.Config)}
+	tb.Cleanup(f.network.Close)
 	var join []string
 	for _, name := range names {
 		c := config.Default()
-		c.Node.Name, c.DataDir = name, t.TempDir()
+		c.Node.Name, c.DataDir = name, tb.TempDir()
 		c.Listen, c.OpsListen = "127.0.0.1:0", "127.0.0.1:0"
 		c.Cluster.Listen = peertest.Address()
 		// With the directory's these are six shards: two each, so that every node comes to own conversations.
@@ -66,7 +66,7 @@ func newFleetWith(t testing.TB, set func(name string, c *config.Config), names .
 		f.configs[name] = c
 		for _, offset := range []int{config.PeerPort, config.ActorPort} {
 			at, err := config.Beside(c.Cluster.Listen, offset)
-			require.NoError(t, err)
+			require.NoError(tb, err)
 			f.network.Register(name, at)
 		}
 	}
@@ -74,21 +74,21 @@ func newFleetWith(t testing.TB, set func(name string, c *config.Config), names .
 	var mu sync.Mutex
 	for _, name := range names {
 		f.configs[name].Join = join
-		require.NoError(t, f.configs[name].Validate())
+		require.NoError(tb, f.configs[name].Validate())
 		starting.Go(func() {
-			n, err := start(t.Context(), f.configs[name], testLog(t, name), f.network.Dialer(name))
+			n, err := start(tb.Context(), f.configs[name], testLog(tb, name), f.network.Dialer(name))
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				t.Errorf("start %s: %v", name, err)
+				tb.Errorf("start %s: %v", name, err)
 				return
 			}
 			f.nodes[name] = n
 		})
 	}
 	starting.Wait()
-	t.Cleanup(f.stop)
-	require.Len(t, f.nodes, len(names))
+	tb.Cleanup(f.stop)
+	require.Len(tb, f.nodes, len(names))
 	return f
 }
 
@@ -108,9 +108,9 @@ func (f *fleet) stop() {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func testLog(t testing.TB, name string) *slog.Logger {
-	t.Helper()
-	return slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn})).With(slog.String("node", name))
+func testLog(tb testing.TB, name string) *slog.Logger {
+	tb.Helper()
+	return slog.New(slog.NewTextHandler(&testWriter{t: tb}, &slog.HandlerOptions{Level: slog.LevelWarn})).With(slog.String("node", name))
 }
 
 // testWriter writes to a test's log until the test is over.

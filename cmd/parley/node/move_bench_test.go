@@ -35,11 +35,11 @@ func BenchmarkPlannedMove(b *testing.B) {
 	go f.write(ctx, id, accepted)
 	defer func() {
 		stop()
-		for range accepted { //nolint:revive // until the writer has ended
+		for range accepted { // until the writer has ended
 		}
 	}()
 	var gaps, ordinary []time.Duration
-	last, open := <-accepted
+	last := <-accepted
 	for b.Loop() {
 		var others []uint64
 		for _, m := range f.nodes[last.by].links.board.Snapshot().Nodes {
@@ -60,8 +60,8 @@ func BenchmarkPlannedMove(b *testing.B) {
 			}
 		}()
 		for after := 0; after < 20; {
-			next := write{}
-			if next, open = <-accepted; !open {
+			next, open := <-accepted
+			if !open {
 				b.FailNow()
 			}
 			switch {
@@ -93,7 +93,7 @@ func (f *fleet) write(ctx context.Context, id string, accepted chan<- write) {
 	names := []string{"n1", "n2", "n3"}
 	for i := 0; ctx.Err() == nil; i++ {
 		begun := time.Now()
-		status, by, answer, err := f.call(names[i%len(names)], http.MethodPatch, "/conversations/"+id, map[string]any{"title": strconv.Itoa(i)})
+		status, by, answer, err := f.call(names[i%len(names)], http.MethodPatch, "/conversations/"+id, map[string]any{"title": strconv.Itoa(i)}) //nolint:contextcheck // a write is not cut
 		if err != nil || status != http.StatusOK {
 			f.t.Errorf("write %d: %d %v %v", i, status, answer, err)
 			return
