@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
 
 	"parley/actors/inference"
 	"parley/actors/machine/rawjson"
@@ -39,7 +40,15 @@ type entry struct {
 
 func (c catalog) Model(projectID, key string) (*agentpb.Model, *directorypb.Model, bool) {
 	one, ok := c[key]
-	return one.model, one.record, ok && projectID == "p"
+	if !ok || projectID != "p" {
+		return nil, nil, false
+	}
+	compiled := proto.CloneOf(one.model) // as the catalog compiles it of the record
+	var settings struct{ UnsupportedParams []string }
+	if json.Unmarshal(one.record.GetSettings(), &settings) == nil {
+		compiled.UnsupportedParams = settings.UnsupportedParams
+	}
+	return compiled, one.record, true
 }
 
 // provider is an OpenAI-compatible provider that answers as a test says and keeps what it was asked.

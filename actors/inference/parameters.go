@@ -154,7 +154,7 @@ func unsupported(name string) *Error {
 func (t *target) asked(call *Call) rawjson.Fields {
 	fields := make(rawjson.Fields, 0, len(call.Body)+len(t.settings.defaults))
 	take := func(field rawjson.Field) {
-		if !rawjson.IsNull(field.Value) && !slices.Contains(t.settings.unsupported, field.Name) {
+		if !rawjson.IsNull(field.Value) && !slices.Contains(t.model.GetUnsupportedParams(), field.Name) {
 			fields = append(fields, field)
 		}
 	}

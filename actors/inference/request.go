@@ -55,7 +55,7 @@ func listed(t *target, call *Call, known []string) *outgoing {
 
 // add adds a field unless the model does not take it, or it is there.
 func (o *outgoing) add(field rawjson.Field) {
-	if slices.Contains(o.target.settings.unsupported, field.Name) {
+	if slices.Contains(o.target.model.GetUnsupportedParams(), field.Name) {
 		return
 	}
 	o.set(field.Name, field.Value)
@@ -91,7 +91,7 @@ func (o *outgoing) finish(call *Call) []byte {
 func chatBody(t *target, call *Call, streamed bool) ([]byte, *Error) {
 	o := newOutgoing(t, call)
 	for _, field := range call.Body {
-		if rawjson.IsNull(field.Value) || slices.Contains(t.settings.unsupported, field.Name) {
+		if rawjson.IsNull(field.Value) || slices.Contains(t.model.GetUnsupportedParams(), field.Name) {
 			continue
 		}
 		how, refused := t.judge(field)
@@ -126,7 +126,7 @@ func (t *target) capName(call *Call) string {
 
 // takes says whether the provider takes a parameter, as far as the record says, or its refusals.
 func (t *target) takes(name string) bool {
-	return !slices.Contains(t.settings.unsupported, name) && !slices.Contains(t.without, name) && !t.refused.Has(t.refusing(name))
+	return !slices.Contains(t.model.GetUnsupportedParams(), name) && !slices.Contains(t.without, name) && !t.refused.Has(t.refusing(name))
 }
 
 // refusing is what is remembered of a refused parameter.

@@ -11,7 +11,6 @@ type settings struct {
 	passUnknown    bool           // allowUnknownPassthrough
 	defaults       rawjson.Fields // requestDefaults: for what the request leaves out
 	extra          rawjson.Fields // extraBody: added, below what the request's extra_body says
-	unsupported    []string       // unsupportedParams: never sent
 	noStreamedTool bool           // disableStreamingWithTools
 }
 
@@ -29,6 +28,5 @@ func readSettings(raw []byte) settings {
 	}
 	s.defaults, _ = rawjson.Object(fields.Get("requestDefaults")) // what is no object says nothing
 	s.extra, _ = rawjson.Object(fields.Get("extraBody"))
-	_ = json.Unmarshal(fields.Get("unsupportedParams"), &s.unsupported) // as above
 	return s
 }

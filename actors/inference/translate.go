@@ -74,7 +74,7 @@ func (w *wire) addExtra(asked rawjson.Fields) {
 			there = there || field.Name == "tool_choice" && (w.settings.Choice != nil || w.settings.Parallel != nil)
 			ours := slices.Contains(ownFields, field.Name) || slices.Contains(ownOf(w.target.model.GetProvider()), field.Name)
 			sampled := (field.Name == "temperature" || field.Name == "top_p") && asked.Get(field.Name) != nil
-			if !there && !ours && !sampled && !slices.Contains(w.target.settings.unsupported, field.Name) {
+			if !there && !ours && !sampled && !slices.Contains(w.target.model.GetUnsupportedParams(), field.Name) {
 				w.plain[field.Name] = field.Value
 			}
 		}
