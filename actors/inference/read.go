@@ -254,8 +254,7 @@ func readImage(address string) (model.Image, bool) {
 	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(encoded, "= \r\n"))
 	declared, _, _ = strings.Cut(declared, ";")
 	for _, kind := range []string{http.DetectContentType(data), strings.Replace(strings.TrimSpace(declared), "/jpg", "/jpeg", 1)} {
-		switch kind {
-		case "image/png", "image/jpeg", "image/gif", "image/webp":
+		if model.CanShow(kind) {
 			return model.Image{MIME: kind, Data: data}, err == nil
 		}
 	}

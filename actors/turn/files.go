@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"strings"
 
 	"parley/actors/turn/document"
@@ -78,7 +77,7 @@ func (a *attachments) to(ctx context.Context, message *model.Message, files []*c
 // showable reports whether the model accepts a file as an image.
 func (a *attachments) showable(file *conversationpb.FileRef) bool {
 	return a.agent.GetCapabilities().GetAttachments().GetAcceptsImages() &&
-		slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, file.GetMimeType())
+		model.CanShow(file.GetMimeType())
 }
 
 // show adds an image, or says why not.

@@ -113,8 +113,16 @@ type Message struct {
 	State     []byte // assistant: that of the Answer
 }
 
-// Image is a picture that the model is shown. MIME is image/png, image/jpeg, image/gif or image/webp: every provider
-// takes these.
+// CanShow says whether pictures of a media type may be an Image: every provider takes these.
+func CanShow(mime string) bool {
+	switch mime {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return true
+	}
+	return false
+}
+
+// Image is a picture that the model is shown. MIME is one that CanShow.
 type Image struct {
 	MIME string
 	Data []byte

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley/actors/machine/rawjson"
 )
 
 // Limits of a server's list, over all its pages: it is held whole.
@@ -62,7 +64,8 @@ func list(ctx context.Context, session *mcp.ClientSession) (*offer, error) {
 			return nil, err
 		}
 		if cursor == "" || seen[cursor] || len(made.tools) > maxListed {
-			return made, made.sum()
+			made.sum()
+			return made, nil
 		}
 		seen[cursor], taken.cursor = true, cursor
 	}
@@ -90,7 +93,7 @@ func (o *offer) page(ctx context.Context, session *mcp.ClientSession, number int
 		return "", fmt.Errorf("its list cannot be read: %w", err)
 	}
 	for _, raw := range page.Tools {
-		if !present(raw) {
+		if rawjson.IsNull(raw) {
 			continue
 		}
 		tool, name, err := readListed(raw)
@@ -108,7 +111,7 @@ func (o *offer) page(ctx context.Context, session *mcp.ClientSession, number int
 		o.size += len(tool.name) + len(tool.description) + len(tool.schema)
 		o.tools = append(o.tools, tool)
 	}
-	if !present(page.NextCursor) {
+	if rawjson.IsNull(page.NextCursor) {
 		return "", nil
 	}
 	var cursor string
@@ -126,7 +129,7 @@ func (o *offer) drop(name string, why error) {
 
 const maxToolName = 200
 
-func (o *offer) sum() error {
+func (o *offer) sum() {
 	hash := sha256.New()
 	for _, tool := range o.tools {
 		fmt.Fprintf(hash, "%q %q %q\n", tool.name, tool.description, tool.schema)
@@ -135,7 +138,6 @@ func (o *offer) sum() error {
 		fmt.Fprintf(hash, "%q\n", one)
 	}
 	o.content = [sha256.Size]byte(hash.Sum(nil))
-	return nil
 }
 
 // readListed reads a tool of a page.
@@ -168,7 +170,7 @@ func readListed(raw json.RawMessage) (made *listed, name string, err error) {
 		}
 	}
 	made.description = clean(made.description, maxDescription)
-	if present(wire.InputSchema) {
+	if !rawjson.IsNull(wire.InputSchema) {
 		made.schema = json.RawMessage(compacted(wire.InputSchema))
 	}
 	return made, wire.Name, nil

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"parley/actors/machine/rawjson"
 	"parley/actors/turn/model"
 )
 
@@ -60,7 +61,7 @@ func (r *callResult) shown() Result {
 		texts = append(texts, made.add(&one, raw))
 	}
 	for _, raw := range []json.RawMessage{r.Structured, r.Former} {
-		if present(raw) && !slices.ContainsFunc(texts, func(text string) bool { return sameJSON([]byte(text), raw) }) {
+		if !rawjson.IsNull(raw) && !slices.ContainsFunc(texts, func(text string) bool { return sameJSON([]byte(text), raw) }) {
 			texts = append(texts, compacted(raw))
 		}
 	}
@@ -71,7 +72,7 @@ func (r *callResult) shown() Result {
 // parts are those of the content, which some servers give as one part, or as text.
 func parts(content json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
-	if !present(content) || json.Unmarshal(content, &list) == nil {
+	if rawjson.IsNull(content) || json.Unmarshal(content, &list) == nil {
 		return list
 	}
 	var text string
@@ -80,8 +81,6 @@ func parts(content json.RawMessage) []json.RawMessage {
 	}
 	return []json.RawMessage{content}
 }
-
-func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // part is one part of a result's content.
 type part struct {
@@ -136,7 +135,7 @@ func (r *Result) binary(what, kind, encoded string) string {
 	if err != nil {
 		return fmt.Sprintf("(%s, %s, whose data cannot be read)", what, kind)
 	}
-	if found := http.DetectContentType(data); slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, found) {
+	if found := http.DetectContentType(data); model.CanShow(found) {
 		if len(r.Images) < maxImages && len(data) <= maxImage {
 			r.Images = append(r.Images, model.Image{MIME: found, Data: data})
 		}
