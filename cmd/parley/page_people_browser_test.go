@@ -119,6 +119,8 @@ func TestPageOfPeople(t *testing.T) {
 	b.see(lastSaid + `.querySelector('.body').textContent === 'Please read that' && ` + lastSaid + `.querySelector('.versions')?.textContent.includes('2 of 2')`)
 	b.press(lastSaid + `.querySelector('[aria-label="earlier version"]')`)
 	b.see(lastSaid + `.querySelector('.old .body').textContent === 'Please read this' && !` + lastSaid + `.querySelector('.body').checkVisibility()`)
+	b.do(chromedp.Evaluate[chromedp.Void](`(() => { const node = ` + lastSaid + `; node.drawn = ''; node.redraw(); })()`)) // as an event of the log does
+	b.see(lastSaid + `.querySelector('.old .body').textContent === 'Please read this'`)
 	b.press(lastSaid + `.querySelector('[aria-label="later version"]')`)
 	b.see(lastSaid + `.querySelector('.old') === null && ` + lastSaid + `.querySelector('.body').checkVisibility()`)
 	b.see(`document.querySelectorAll('.message').length === 12`)

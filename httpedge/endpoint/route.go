@@ -165,6 +165,29 @@ func On[In, Out any](pattern, needs string, handle func(context.Context, *In) (*
 	return route
 }
 
+// Declared is a route's handler whose input and answer are declared as data, not as types of Go: structs that were made while the
+// program runs, with the tags that inputs and answers have.
+type Declared struct {
+	Name    string // the operation's
+	In, Out reflect.Type
+}
+
+// OnDeclared declares a route that answers with JSON, which Out looks like. handle is given an In.
+func OnDeclared(
+	pattern, needs string, declared Declared, handle func(context.Context, reflect.Value) (any, error), options ...Option,
+) Route {
+	route := makeRoute(pattern, needs, JSON, declared, options)
+	route.invoke = func(ctx context.Context, x *exchange) (output, error) {
+		in := reflect.New(declared.In)
+		if err := route.input.decode(x, in.Elem(), in.Interface()); err != nil {
+			return output{}, err
+		}
+		out, err := handle(ctx, in.Elem())
+		return output{body: out}, err
+	}
+	return route
+}
+
 // OnStream declares a route that answers with an event stream, or with JSON when its handler returns a result
 // without having started the stream.
 func OnStream[In, Out any](pattern, needs string, handle func(context.Context, *In, Stream) (*Out, error), options ...Option) Route {
@@ -195,12 +218,14 @@ func OnBytes[In any](pattern, needs string, handle func(context.Context, *In) (*
 }
 
 func newRoute[In, Out any](pattern, needs string, kind Kind, handle any, options []Option) Route {
+	return makeRoute(pattern, needs, kind, Declared{functionName(handle), reflect.TypeFor[In](), reflect.TypeFor[Out]()}, options)
+}
+
+func makeRoute(pattern, needs string, kind Kind, declared Declared, options []Option) Route {
 	method, path, _ := strings.Cut(pattern, " ")
 	route := Route{
 		Method: method, Path: path, Access: needs, Kind: kind, Status: 200,
-		Handler: functionName(handle),
-		In:      reflect.TypeFor[In](), Out: reflect.TypeFor[Out](),
-		Source: declaredAt(),
+		Handler: declared.Name, In: declared.In, Out: declared.Out, Source: declaredAt(),
 	}
 	for _, option := range options {
 		option(&route)
@@ -224,13 +249,18 @@ func functionName(handle any) string {
 
 // declaredAt returns where the route was written, as "httpedge/convapi/routes.go:17".
 func declaredAt() string {
-	const aboveOn = 3
-	_, file, line, ok := runtime.Caller(aboveOn)
-	if !ok {
-		return ""
+	callers := make([]uintptr, 8)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers)])
+	for {
+		frame, more := frames.Next()
+		ours := strings.Contains(frame.File, "/httpedge/endpoint/") || strings.Contains(frame.File, "/httpedge/resource/")
+		if ours && more && !strings.HasSuffix(frame.File, "_test.go") {
+			continue
+		}
+		file := frame.File
+		if i := strings.LastIndex(file, "/httpedge/"); i >= 0 {
+			file = file[i+1:]
+		}
+		return file + ":" + strconv.Itoa(frame.Line)
 	}
-	if i := strings.LastIndex(file, "/httpedge/"); i >= 0 {
-		file = file[i+1:]
-	}
-	return file + ":" + strconv.Itoa(line)
 }

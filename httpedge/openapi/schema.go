@@ -73,7 +73,11 @@ func (b *builder) component(t reflect.Type, in use) object {
 		return b.structSchema(t, in)
 	}
 	if taken, ok := b.types[name]; ok && taken != t { // of another package
-		name = exported(path.Base(t.PkgPath())) + name
+		if t.PkgPath() == "" {
+			name += "Answer"
+		} else {
+			name = exported(path.Base(t.PkgPath())) + name
+		}
 	}
 	b.types[name] = t
 	if _, ok := b.schemas[name]; !ok {
@@ -85,6 +89,9 @@ func (b *builder) component(t reflect.Type, in use) object {
 
 // componentName makes "Conversation" of conversationSchema and "Agent" of agentRecord.
 func componentName(t reflect.Type, in use) string {
+	if declared, is := t.FieldByName("Component"); is && t.Name() == "" { // a struct that was declared as data
+		return declared.Tag.Get("component")
+	}
 	name := t.Name()
 	for _, suffix := range []string{"Schema", "Record", "Out", "Input"} {
 		name = strings.TrimSuffix(name, suffix)

@@ -10,6 +10,7 @@ import (
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/clientapi/render"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/resource"
 	"parley/proto/agentpb"
 	"parley/proto/directorypb"
 )
@@ -138,43 +139,44 @@ func nullableVersion(version int64) *int64 {
 	return &version
 }
 
-// agentFullRecord is an agent as its editors see it, without secrets.
-type agentFullRecord struct {
-	InternalID       string          `json:"_id"`
-	TenantID         string          `json:"tenantId"`
-	ProjectID        string          `json:"projectId"`
-	Key              string          `json:"key"`
-	Name             string          `json:"name"`
-	Description      *string         `json:"description"`
-	Config           json.RawMessage `json:"config" doc:"hasApiKey says whether a connection has a key; values of headers are masked"`
-	Status           string          `json:"status" enum:"active,inactive,draft"`
-	PublishedVersion *int64          `json:"publishedVersion"`
-	LatestVersion    int64           `json:"latestVersion"`
-	Metadata         json.RawMessage `json:"metadata"`
-	CreatedBy        *string         `json:"createdBy"`
-	UpdatedBy        *string         `json:"updatedBy"`
-	CreatedAt        string          `json:"createdAt" format:"date-time"`
-	UpdatedAt        string          `json:"updatedAt" format:"date-time"`
+// agents declares the agents as their editors see them, without secrets.
+func agents() *resource.Object[*directorypb.Agent, catalog.AgentInput] {
+	type (
+		record = *directorypb.Agent
+		input  = catalog.AgentInput
+	)
+	o := resource.New[record, input]("agent", "AgentFull").Failures(handler.RecordError)
+	o.Text("_id", record.GetId)
+	o.Text("tenantId", record.GetTenantId)
+	o.Text("projectId", record.GetProjectId)
+	o.Text("key", record.GetKey)
+	o.Text("name", func(agent record) string { return agent.GetDraft().GetName() }).
+		Write(func(in *input) **string { return &in.Name }).Required()
+	o.NullableText("description", func(agent record) string { return agent.GetDraft().GetDescription() }).
+		Write(func(in *input) **string { return &in.Description }).Clearable()
+	o.Document("config", func(agent record) []byte { return shownConfig(agent.GetDraft()) }).
+		Take(func(in *input) *json.RawMessage { return &in.Config }).Required().
+		Doc("hasApiKey says whether a connection has a key; values of headers are masked").
+		CreateDoc("Native: modelKey, systemPrompt, temperature, topP, maxTokens, tools, ...; connected: kind external and connection").
+		ChangeDoc("Replaces the stored one; an omitted connection.apiKey and masked headers stay while the URL names the same host. Ignored when it is native and the agent is connected")
+	o.Text("status", record.GetStatus).Write(func(in *input) **string { return &in.Status }).
+		Enum(catalog.AgentActive, catalog.AgentInactive, catalog.AgentDraft)
+	resource.Value[int64](o, "publishedVersion", func(agent record) *int64 { return nullableVersion(agent.GetPublishedVersion()) })
+	resource.Value[int64](o, "latestVersion", record.GetLatestVersion)
+	o.Document("metadata", record.GetMetadata).Take(func(in *input) *json.RawMessage { return &in.Metadata }).ChangeDoc("Replaces the stored one")
+	o.NullableText("createdBy", record.GetCreatedBy)
+	o.NullableText("updatedBy", record.GetUpdatedBy)
+	o.Time("createdAt", record.GetCreatedAt)
+	o.Time("updatedAt", record.GetUpdatedAt)
+	return o
 }
 
-func agentJSON(agent *directorypb.Agent) *agentFullRecord {
-	draft := agent.GetDraft()
-	return &agentFullRecord{
-		InternalID: agent.GetId(), TenantID: agent.GetTenantId(), ProjectID: agent.GetProjectId(), Key: agent.GetKey(),
-		Name: draft.GetName(), Description: render.Nullable(draft.GetDescription()), Config: shownConfig(draft),
-		Status: agent.GetStatus(), PublishedVersion: nullableVersion(agent.GetPublishedVersion()),
-		LatestVersion: agent.GetLatestVersion(), Metadata: render.Object(agent.GetMetadata()),
-		CreatedBy: render.Nullable(agent.GetCreatedBy()), UpdatedBy: render.Nullable(agent.GetUpdatedBy()),
-		CreatedAt: render.Time(agent.GetCreatedAt()), UpdatedAt: render.Time(agent.GetUpdatedAt()),
-	}
-}
-
-// getDraft reads what the next change starts from. Agents of the configuration have none.
-func (a *api) getDraft(ctx context.Context, in *agentInput) (*agentOut, error) {
-	if _, ok := a.configured(ctx, in.Key); ok {
+// draft reads what the next change starts from. Agents of the configuration have none.
+func (a *api) draft(ctx context.Context, key string) (*directorypb.Agent, error) {
+	if _, ok := a.configured(ctx, key); ok {
 		return nil, handler.AgentNotFound()
 	}
-	return agentAnswer(a.Catalog.Agent(ctx, endpoint.CallerFrom(ctx).ProjectID, in.Key))
+	return a.Catalog.Agent(ctx, endpoint.CallerFrom(ctx).ProjectID, key)
 }
 
 func shownConfig(of *directorypb.Definition) json.RawMessage {

@@ -2,8 +2,11 @@
 package agents
 
 import (
+	"parley/actors/core/catalog"
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/resource"
+	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
 
@@ -11,20 +14,23 @@ import (
 const maxAgentBody = 512 << 10
 
 // api is the handlers of agents.
-type api struct{ *handler.API }
+type api struct {
+	*handler.API
+	agents *resource.Object[*directorypb.Agent, catalog.AgentInput]
+}
 
 // ConsoleRoutes returns what only pages have.
 func ConsoleRoutes(shared *handler.API) []endpoint.Route {
-	a := &api{shared}
+	a := &api{shared, agents()}
 	return []endpoint.Route{
-		endpoint.On("GET /agents/{agentKey}/draft", "agents:read", a.getDraft, endpoint.Tag("Console"),
+		a.agents.Read("GET /agents/{agentKey}/draft", "agents:read", "getDraft", a.draft, endpoint.Tag("Console"),
 			endpoint.Summary("Read an agent as its editors see it, without secrets"), endpoint.Errors(failurepb.Code_AGENT_NOT_FOUND)),
 	}
 }
 
 // Routes returns them.
 func Routes(shared *handler.API) []endpoint.Route {
-	a := &api{shared}
+	a := &api{shared, agents()}
 	const (
 		read, write = "agents:read", "agents:write"
 		invalid     = failurepb.Code_INVALID_REQUEST
@@ -40,13 +46,14 @@ func Routes(shared *handler.API) []endpoint.Route {
 	tag, room := endpoint.Tag("Agents"), endpoint.MaxBody(maxAgentBody)
 	return []endpoint.Route{
 		endpoint.On("GET /agents", read, a.listAgents, tag, endpoint.Summary("List the project's agents, newest first")),
-		endpoint.On("POST /agents", write, a.createAgent, endpoint.Once(), tag, room, endpoint.Status(201),
+		a.agents.Create("POST /agents", write, handler.Make(a.Catalog.CreateAgent), tag, room,
 			endpoint.Summary("Create an agent: native, or connected"),
 			endpoint.Errors(invalid, budget, large, forbidden, quota, noSecrets)),
 		endpoint.On("GET /agents/{agentKey}", read, a.getAgent, tag, endpoint.Summary("Read an agent"), endpoint.Errors(notFound)),
-		endpoint.On("PATCH /agents/{agentKey}", write, a.updateAgent, tag, room, endpoint.Summary("Change an agent's draft, status or metadata"),
+		a.agents.Change("PATCH /agents/{agentKey}", write, "updateAgent", handler.Change(a.Catalog.UpdateAgent), tag, room,
+			endpoint.Summary("Change an agent's draft, status or metadata"),
 			endpoint.Errors(invalid, budget, large, forbidden, notFound, conflict, quota, noSecrets)),
-		endpoint.On("DELETE /agents/{agentKey}", write, a.deleteAgent, tag, endpoint.Summary("Delete an agent; its sessions stay readable"),
+		a.agents.Delete("DELETE /agents/{agentKey}", write, handler.Remove(a.Catalog.DeleteAgent), tag, endpoint.Summary("Delete an agent; its sessions stay readable"),
 			endpoint.Errors(forbidden, notFound, conflict)),
 		endpoint.On("POST /agents/{agentKey}/publish", write, a.publishAgent, endpoint.Once(), tag, endpoint.Status(201),
 			endpoint.Summary("Keep the draft as the next version, and run that"),

@@ -2,28 +2,25 @@ package handler
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"reflect"
 
 	"parley/actors/core/catalog"
 	"parley/actors/core/collection"
 	"parley/actors/core/failure"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/resource"
 	"parley/proto/failurepb"
 )
 
 // Success is the body of an answer that has nothing else to say.
-type Success struct {
-	Success bool `json:"success"`
-}
+type Success = resource.Success
 
 // Deleted is the answer of a deletion.
 func Deleted(err error) (*Success, error) {
 	if err != nil {
 		return nil, RecordError(err)
 	}
-	return &Success{true}, nil
+	return &Success{Success: true}, nil
 }
 
 // Maker is the caller on whose behalf a request writes agents, models and providers.
@@ -52,54 +49,17 @@ func RecordError(err error) error {
 	return refused
 }
 
-// Given is a field that may be absent; null is its zero value.
-type Given[T any] struct {
-	set   bool
-	value T
+// Make is a method of the catalog that makes a record, on behalf of the caller.
+func Make[I, R any](do func(context.Context, catalog.Caller, I) (R, error)) func(context.Context, I) (R, error) {
+	return func(ctx context.Context, in I) (R, error) { return do(ctx, Maker(ctx), in) }
 }
 
-// UnmarshalJSON notes that the field is there.
-func (g *Given[T]) UnmarshalJSON(raw []byte) error {
-	g.set = true
-	return json.Unmarshal(raw, &g.value)
+// Change is Make for one that changes a record.
+func Change[I, R any](do func(context.Context, catalog.Caller, string, I) (R, error)) func(context.Context, string, I) (R, error) {
+	return func(ctx context.Context, key string, in I) (R, error) { return do(ctx, Maker(ctx), key, in) }
 }
 
-// Described implements openapi.Described.
-func (g Given[T]) Described() (value any, nullable bool) { return g.value, true }
-
-// Pointer is the value, nil when the field is absent.
-func (g Given[T]) Pointer() *T {
-	if !g.set {
-		return nil
-	}
-	return &g.value
-}
-
-// Set is a field of a change that can be left out, and cannot be taken away: null is no value of it.
-type Set[T any] struct{ value *T }
-
-// UnmarshalJSON refuses null.
-func (s *Set[T]) UnmarshalJSON(raw []byte) error {
-	if string(raw) == "null" {
-		return &json.UnmarshalTypeError{Value: "null", Type: reflect.TypeFor[T]()}
-	}
-	s.value = new(T)
-	return json.Unmarshal(raw, s.value)
-}
-
-// Described implements openapi.Described.
-func (s Set[T]) Described() (value any, nullable bool) {
-	var like T
-	return like, false
-}
-
-// Pointer is the value, nil when the field is absent.
-func (s Set[T]) Pointer() *T { return s.value }
-
-// Value is the value, the empty one when the field is absent.
-func (s Set[T]) Value() (value T) {
-	if s.value != nil {
-		value = *s.value
-	}
-	return value
+// Remove is Make for one that deletes a record.
+func Remove(do func(context.Context, catalog.Caller, string) error) func(context.Context, string) error {
+	return func(ctx context.Context, key string) error { return do(ctx, Maker(ctx), key) }
 }

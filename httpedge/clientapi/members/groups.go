@@ -6,6 +6,7 @@ import (
 	"parley/actors/core/identity"
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/clientapi/render"
+	"parley/httpedge/resource"
 	"parley/proto/directorypb"
 )
 
@@ -68,9 +69,9 @@ func (a *api) getGroup(ctx context.Context, in *oneInput) (*groupMembersOut, err
 
 // groupFields are those of a group that are chosen.
 type groupFields struct {
-	Name               handler.Given[string]    `json:"name"`
-	Description        handler.Given[string]    `json:"description"`
-	TenantRole         handler.Given[string]    `json:"tenantRole" doc:"user, project_admin, admin, or null"`
+	Name               resource.Given[string]    `json:"name"`
+	Description        resource.Given[string]    `json:"description"`
+	TenantRole         resource.Given[string]    `json:"tenantRole" doc:"user, project_admin, admin, or null"`
 	ServicePermissions handler.PermissionsInput `json:"servicePermissions"`
 }
 

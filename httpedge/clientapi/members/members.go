@@ -9,6 +9,7 @@ import (
 	"parley/actors/core/identity"
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/clientapi/render"
+	"parley/httpedge/resource"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -114,9 +115,9 @@ func (a *api) invited(user *directorypb.User, secret string, err error) (*invite
 
 type updateInput struct {
 	ID       string              `path:"id"`
-	Name     handler.Set[string] `json:"name"`
-	Role     handler.Set[string] `json:"role" enum:"user,project_admin,admin,owner" doc:"owner by an owner only"`
-	CanLogin handler.Set[bool]   `json:"canLogin"`
+	Name     resource.Set[string] `json:"name"`
+	Role     resource.Set[string] `json:"role" enum:"user,project_admin,admin,owner" doc:"owner by an owner only"`
+	CanLogin resource.Set[bool]   `json:"canLogin"`
 }
 
 func (a *api) update(ctx context.Context, in *updateInput) (*userOut, error) {

@@ -7,6 +7,7 @@ import (
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/clientapi/render"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/resource"
 	"parley/proto/directorypb"
 )
 
@@ -64,8 +65,8 @@ type projectInput struct {
 
 type updateProjectInput struct {
 	ProjectID   string                `path:"projectId"`
-	Name        handler.Given[string] `json:"name"`
-	Description handler.Given[string] `json:"description"`
+	Name        resource.Given[string] `json:"name"`
+	Description resource.Given[string] `json:"description"`
 }
 
 func (a *api) updateProject(ctx context.Context, in *updateProjectInput) (*projectOut, error) {

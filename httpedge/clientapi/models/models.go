@@ -3,35 +3,54 @@ package models
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 
+	"parley/actors/core/catalog"
 	"parley/actors/core/definition"
 	"parley/httpedge/clientapi/handler"
-	"parley/httpedge/clientapi/render"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/resource"
 	"parley/proto/directorypb"
 )
 
-// modelFullRecord is a model as it is recorded.
-type modelFullRecord struct {
-	InternalID     string          `json:"_id"`
-	TenantID       string          `json:"tenantId"`
-	ProjectID      string          `json:"projectId"`
-	Key            string          `json:"key"`
-	Name           string          `json:"name"`
-	Description    *string         `json:"description"`
-	ProviderKey    string          `json:"providerKey"`
-	ProviderDriver string          `json:"providerDriver"`
-	Category       string          `json:"category"`
-	ModelID        string          `json:"modelId" doc:"As the provider knows it"`
-	Multimodal     bool            `json:"isMultimodal"`
-	ToolCalls      bool            `json:"supportsToolCalls"`
-	Settings       json.RawMessage `json:"settings"`
-	Pricing        json.RawMessage `json:"pricing" doc:"US dollars for one million tokens"`
-	Metadata       json.RawMessage `json:"metadata"`
-	CreatedBy      *string         `json:"createdBy"`
-	CreatedAt      *string         `json:"createdAt" format:"date-time"`
-	UpdatedAt      *string         `json:"updatedAt" format:"date-time"`
+// models declares the models that are recorded.
+func models(catalog *catalog.Catalog) *resource.Object[*directorypb.Model, input] {
+	type record = *directorypb.Model
+	o := resource.New[record, input]("model", "ModelFull").Failures(handler.RecordError)
+	o.Text("_id", record.GetId)
+	o.Text("tenantId", record.GetTenantId)
+	o.Text("projectId", record.GetProjectId)
+	o.Text("key", record.GetKey).Create(func(in *input) *string { return &in.Key }).CreateDoc("Unique in the project; made of the name when empty")
+	o.Text("name", record.GetName).Write(func(in *input) **string { return &in.Name }).Required()
+	o.NullableText("description", record.GetDescription).Write(func(in *input) **string { return &in.Description }).Clearable()
+	o.Text("providerKey", record.GetProviderKey).Write(func(in *input) **string { return &in.ProviderKey }).Required()
+	o.Text("providerDriver", func(model record) string { return catalog.Driver(model, model.GetProjectId()) })
+	o.Text("category", record.GetCategory).Write(func(in *input) **string { return &in.Category }).Required().
+		Accepts("llm", "embedding", "rerank", "stt", "tts", "ocr", "moderation")
+	o.Text("modelId", record.GetModelId).Write(func(in *input) **string { return &in.ModelID }).Required().
+		Doc("As the provider knows it").CreateDoc("As the provider knows it")
+	o.Flag("isMultimodal", record.GetMultimodal).Write(func(in *input) **bool { return &in.Multimodal })
+	o.Flag("supportsToolCalls", record.GetSupportsTools).Write(func(in *input) **bool { return &in.ToolCalls }).Optional().CreateDoc("true when absent")
+	o.Document("settings", record.GetSettings).Take(func(in *input) *json.RawMessage { return &in.Settings }).Required().
+		CreateDoc("temperature, topP, maxOutputTokens, contextTokens, firstTokenTimeoutMs, idleTimeoutMs, totalTimeoutMs, maxRetries, script").
+		ChangeDoc("Replaces the stored ones")
+	o.Document("pricing", record.GetPricing).Take(func(in *input) *json.RawMessage { return &in.Pricing }).Required().
+		Doc("US dollars for one million tokens").CreateDoc("inputTokenPer1M, outputTokenPer1M, cachedTokenPer1M: US dollars").
+		ChangeDoc("Replaces the stored one")
+	o.Document("metadata", record.GetMetadata).Take(func(in *input) *json.RawMessage { return &in.Metadata }).ChangeDoc("Replaces the stored one")
+	o.NullableText("createdBy", record.GetCreatedBy)
+	o.NullableTime("createdAt", record.GetCreatedAt)
+	o.NullableTime("updatedAt", record.GetUpdatedAt)
+	return o
 }
+
+type input = catalog.ModelInput
+
+// modelJSON is a model in an answer that is written by hand.
+type modelJSON struct{ json.RawMessage }
+
+// Described implements openapi.Described.
+func (modelJSON) Described() (value any, nullable bool) { return reflect.Zero(models(nil).Type()).Interface(), false }
 
 // modelEntryRecord is a model as OpenAI clients list it.
 type modelEntryRecord struct {
@@ -77,8 +96,8 @@ type listModelsInput struct {
 type modelListOut struct {
 	Object    string              `json:"object" enum:"list"`
 	Data      []*modelEntryRecord `json:"data" doc:"Models of category llm, as OpenAI clients know them"`
-	Models    []*modelFullRecord  `json:"models"`
-	Providers []*providerRecord   `json:"providers,omitempty"`
+	Models    []modelJSON         `json:"models"`
+	Providers []providerJSON      `json:"providers,omitempty"`
 }
 
 func (a *api) listModels(ctx context.Context, in *listModelsInput) (*modelListOut, error) {
@@ -87,7 +106,7 @@ func (a *api) listModels(ctx context.Context, in *listModelsInput) (*modelListOu
 	if err != nil {
 		return nil, err
 	}
-	out := &modelListOut{Object: "list", Data: []*modelEntryRecord{}, Models: []*modelFullRecord{}}
+	out := &modelListOut{Object: "list", Data: []*modelEntryRecord{}, Models: []modelJSON{}}
 	for _, model := range models {
 		driver := a.Catalog.Driver(model, project)
 		if in.Category != "" && model.GetCategory() != in.Category || in.ProviderKey != "" && model.GetProviderKey() != in.ProviderKey ||
@@ -97,11 +116,15 @@ func (a *api) listModels(ctx context.Context, in *listModelsInput) (*modelListOu
 		if model.GetCategory() == categoryLLM {
 			out.Data = append(out.Data, modelEntry(model, driver))
 		}
-		out.Models = append(out.Models, modelJSON(model, driver))
+		out.Models = append(out.Models, modelJSON{a.models.JSON(model)})
 	}
 	if in.IncludeProviders == "true" {
-		if out.Providers, err = a.providersJSON(ctx); err != nil {
+		providers, err := a.Catalog.ListProviders(project)
+		if err != nil {
 			return nil, err
+		}
+		for _, provider := range providers {
+			out.Providers = append(out.Providers, providerJSON{a.providers.JSON(provider)})
 		}
 	}
 	return out, nil
@@ -113,17 +136,13 @@ type modelInput struct {
 	ID string `path:"id" doc:"Id or key"`
 }
 
-type modelOut struct {
-	Model *modelFullRecord `json:"model"`
-}
-
 // modelReadOut is the record, and beside it what OpenAI clients read of a model.
 type modelReadOut struct {
 	ID      string           `json:"id" doc:"The key, which requests name the model by"`
 	Object  string           `json:"object" enum:"model"`
 	Created int64            `json:"created" doc:"Seconds since 1970; 0 of a built-in one"`
 	OwnedBy string           `json:"owned_by" doc:"Driver of the provider"`
-	Model   *modelFullRecord `json:"model"`
+	Model   *modelJSON `json:"model"`
 }
 
 func (a *api) getModel(ctx context.Context, in *modelInput) (*modelReadOut, error) {
@@ -134,19 +153,7 @@ func (a *api) getModel(ctx context.Context, in *modelInput) (*modelReadOut, erro
 	}
 	driver := a.Catalog.Driver(model, project)
 	entry := modelEntry(model, driver)
-	return &modelReadOut{entry.ID, entry.Object, entry.Created, entry.OwnedBy, modelJSON(model, driver)}, nil
-}
-
-func modelJSON(model *directorypb.Model, driver string) *modelFullRecord {
-	return &modelFullRecord{
-		InternalID: model.GetId(), TenantID: model.GetTenantId(), ProjectID: model.GetProjectId(), Key: model.GetKey(),
-		Name: model.GetName(), Description: render.Nullable(model.GetDescription()), ProviderKey: model.GetProviderKey(),
-		ProviderDriver: driver, Category: model.GetCategory(), ModelID: model.GetModelId(),
-		Multimodal: model.GetMultimodal(), ToolCalls: model.GetSupportsTools(),
-		Settings: render.Object(model.GetSettings()), Pricing: render.Object(model.GetPricing()), Metadata: render.Object(model.GetMetadata()),
-		CreatedBy: render.Nullable(model.GetCreatedBy()),
-		CreatedAt: render.NullableTime(model.GetCreatedAt()), UpdatedAt: render.NullableTime(model.GetUpdatedAt()),
-	}
+	return &modelReadOut{entry.ID, entry.Object, entry.Created, entry.OwnedBy, &modelJSON{a.models.JSON(model)}}, nil
 }
 
 func modelEntry(model *directorypb.Model, driver string) *modelEntryRecord {

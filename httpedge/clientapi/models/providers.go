@@ -3,134 +3,71 @@ package models
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 
 	"parley/actors/core/catalog"
 	"parley/actors/core/definition"
 	"parley/httpedge/clientapi/handler"
-	"parley/httpedge/clientapi/render"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/resource"
 	"parley/proto/directorypb"
 )
 
-// providerRecord is a provider; nothing in it is secret.
-type providerRecord struct {
-	InternalID  string            `json:"_id"`
-	TenantID    string            `json:"tenantId"`
-	ProjectID   string            `json:"projectId"`
-	Key         string            `json:"key"`
-	Type        string            `json:"type" enum:"model"`
-	Label       string            `json:"label"`
-	Driver      string            `json:"driver" enum:"openai,openai-responses,anthropic,scripted"`
-	Status      string            `json:"status" enum:"active,disabled"`
-	Settings    json.RawMessage   `json:"settings" doc:"Values of headers are masked"`
-	Credentials map[string]string `json:"credentials" doc:"Which there are; the values are masked"`
-	CreatedBy   *string           `json:"createdBy"`
-	CreatedAt   *string           `json:"createdAt" format:"date-time"`
-	UpdatedAt   *string           `json:"updatedAt" format:"date-time"`
+// providers declares the providers of models; nothing of what is shown is secret.
+func providers() *resource.Object[*directorypb.Provider, catalog.ProviderInput] {
+	type (
+		record = *directorypb.Provider
+		input  = catalog.ProviderInput
+	)
+	o := resource.New[record, input]("provider", "ModelProvider").Failures(handler.RecordError)
+	o.Text("_id", record.GetId)
+	o.Text("tenantId", record.GetTenantId)
+	o.Text("projectId", record.GetProjectId)
+	o.Text("key", record.GetKey).Create(func(in *input) *string { return &in.Key }).CreateDoc("Unique in the project; made of the label when empty")
+	o.Text("type", func(record) string { return "model" }).Enum("model")
+	o.Text("label", record.GetLabel).Write(func(in *input) **string { return &in.Label })
+	o.Text("driver", record.GetDriver).Enum(definition.Drivers()...).Create(func(in *input) *string { return &in.Driver }).Required()
+	o.Text("status", record.GetStatus).Enum(catalog.ProviderActive, catalog.ProviderDisabled).
+		Write(func(in *input) **string { return &in.Status }).Optional()
+	o.Document("settings", record.GetSettings).Take(func(in *input) *json.RawMessage { return &in.Settings }).
+		Doc("Values of headers are masked").CreateDoc("baseUrl, headers, script").ChangeDoc("Replaces the stored ones; a masked header value stays")
+	resource.Value[map[string]*string](o, "credentials", masked).Take(func(in *input) *map[string]*string { return &in.Credentials }).
+		Doc("Which there are; the values are masked").CreateDoc("apiKey, or what the provider calls it; kept encrypted").
+		ChangeDoc("Those that are not named stay; null takes one away")
+	o.NullableText("createdBy", record.GetCreatedBy)
+	o.NullableTime("createdAt", record.GetCreatedAt)
+	o.NullableTime("updatedAt", record.GetUpdatedAt)
+	return o
+}
+
+// providerJSON is a provider in an answer that is written by hand.
+type providerJSON struct{ json.RawMessage }
+
+// Described implements openapi.Described.
+func (providerJSON) Described() (value any, nullable bool) { return reflect.Zero(providers().Type()).Interface(), false }
+
+// masked names the credentials of a provider, none of one whose own cannot be read.
+func masked(provider *directorypb.Provider) map[string]string {
+	shown := map[string]string{}
+	sealed, err := definition.ParseSealed(provider.GetSealed())
+	if err != nil {
+		return shown
+	}
+	for _, name := range sealed.Credentials() {
+		shown[name] = definition.Mask
+	}
+	return shown
 }
 
 type listProvidersInput struct {
 	Driver string `query:"driver"`
 }
 
-type providerListOut struct {
-	Providers []*providerRecord `json:"providers"`
-}
-
-func (a *api) listProviders(ctx context.Context, in *listProvidersInput) (*providerListOut, error) {
-	all, err := a.providersJSON(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) listProviders(ctx context.Context, in *listProvidersInput) ([]*directorypb.Provider, error) {
+	all, err := a.Catalog.ListProviders(endpoint.CallerFrom(ctx).ProjectID)
 	if in.Driver != "" {
-		all = slices.DeleteFunc(all, func(p *providerRecord) bool { return p.Driver != in.Driver })
+		all = slices.DeleteFunc(all, func(p *directorypb.Provider) bool { return p.GetDriver() != in.Driver })
 	}
-	return &providerListOut{all}, nil
-}
-
-// providersJSON is the providers of the caller's project by key.
-func (a *api) providersJSON(ctx context.Context) ([]*providerRecord, error) {
-	providers, err := a.Catalog.ListProviders(endpoint.CallerFrom(ctx).ProjectID)
-	if err != nil {
-		return nil, err
-	}
-	all := []*providerRecord{}
-	for _, provider := range providers {
-		shown, err := providerJSON(provider)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, shown)
-	}
-	return all, nil
-}
-
-func providerJSON(provider *directorypb.Provider) (*providerRecord, error) {
-	sealed, err := definition.ParseSealed(provider.GetSealed())
-	if err != nil {
-		return nil, err
-	}
-	shown := &providerRecord{
-		InternalID: provider.GetId(), TenantID: provider.GetTenantId(), ProjectID: provider.GetProjectId(), Key: provider.GetKey(),
-		Type: "model", Label: provider.GetLabel(), Driver: provider.GetDriver(), Status: provider.GetStatus(),
-		Settings: render.Object(provider.GetSettings()), Credentials: map[string]string{}, CreatedBy: render.Nullable(provider.GetCreatedBy()),
-		CreatedAt: render.NullableTime(provider.GetCreatedAt()), UpdatedAt: render.NullableTime(provider.GetUpdatedAt()),
-	}
-	for _, name := range sealed.Credentials() {
-		shown.Credentials[name] = definition.Mask
-	}
-	return shown, nil
-}
-
-type providerOut struct {
-	Provider *providerRecord `json:"provider"`
-}
-
-type createProviderInput struct {
-	Key         string             `json:"key" doc:"Unique in the project; made of the label when empty"`
-	Label       string             `json:"label"`
-	Driver      string             `json:"driver" required:"true" enum:"openai,openai-responses,anthropic,scripted"`
-	Status      *string            `json:"status" enum:"active,disabled"`
-	Settings    json.RawMessage    `json:"settings" doc:"baseUrl, headers, script"`
-	Credentials map[string]*string `json:"credentials" doc:"apiKey, or what the provider calls it; kept encrypted"`
-}
-
-func (a *api) createProvider(ctx context.Context, in *createProviderInput) (*providerOut, error) {
-	return providerAnswer(a.Catalog.CreateProvider(ctx, handler.Maker(ctx), catalog.ProviderInput{
-		Key: in.Key, Driver: in.Driver, Label: &in.Label, Status: in.Status, Settings: in.Settings, Credentials: in.Credentials,
-	}))
-}
-
-func providerAnswer(provider *directorypb.Provider, err error) (*providerOut, error) {
-	if err != nil {
-		return nil, handler.RecordError(err)
-	}
-	shown, err := providerJSON(provider)
-	if err != nil {
-		return nil, err
-	}
-	return &providerOut{shown}, nil
-}
-
-type providerInput struct {
-	Key string `path:"key"`
-}
-
-type updateProviderInput struct {
-	providerInput
-	Label       handler.Set[string] `json:"label"`
-	Status      handler.Set[string] `json:"status" enum:"active,disabled"`
-	Settings    json.RawMessage     `json:"settings" doc:"Replaces the stored ones; a masked header value stays"`
-	Credentials map[string]*string  `json:"credentials" doc:"Those that are not named stay; null takes one away"`
-}
-
-func (a *api) updateProvider(ctx context.Context, in *updateProviderInput) (*providerOut, error) {
-	return providerAnswer(a.Catalog.UpdateProvider(ctx, handler.Maker(ctx), in.Key, catalog.ProviderInput{
-		Label: in.Label.Pointer(), Status: in.Status.Pointer(), Settings: in.Settings, Credentials: in.Credentials,
-	}))
-}
-
-func (a *api) deleteProvider(ctx context.Context, in *providerInput) (*handler.Success, error) {
-	return handler.Deleted(a.Catalog.DeleteProvider(ctx, handler.Maker(ctx), in.Key))
+	return all, err
 }

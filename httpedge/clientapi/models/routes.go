@@ -2,17 +2,24 @@
 package models
 
 import (
+	"parley/actors/core/catalog"
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/resource"
+	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
 
 // api is the handlers of models and providers.
-type api struct{ *handler.API }
+type api struct {
+	*handler.API
+	models    *resource.Object[*directorypb.Model, catalog.ModelInput]
+	providers *resource.Object[*directorypb.Provider, catalog.ProviderInput]
+}
 
 // Routes returns them.
 func Routes(shared *handler.API) []endpoint.Route {
-	a := &api{shared}
+	a := &api{shared, models(shared.Catalog), providers()}
 	const (
 		read, write = "models:read", "models:write"
 		invalid     = failurepb.Code_INVALID_REQUEST
@@ -29,19 +36,19 @@ func Routes(shared *handler.API) []endpoint.Route {
 	changes := endpoint.Errors(invalid, large, forbidden, noModel, conflict, quota)
 	return []endpoint.Route{
 		endpoint.On("GET /models", read, a.listModels, tag, endpoint.Summary("List the project's models")),
-		endpoint.On("POST /models", write, a.createModel, endpoint.Once(), tag, endpoint.Status(201), endpoint.Summary("Record a model"),
+		a.models.Create("POST /models", write, handler.Make(a.Catalog.CreateModel), tag, endpoint.Summary("Record a model"),
 			endpoint.Errors(invalid, large, taken, quota)),
-		endpoint.On("GET /models/providers", read, a.listProviders, tag, endpoint.Summary("List the project's providers")),
-		endpoint.On("POST /models/providers", write, a.createProvider, endpoint.Once(), tag, endpoint.Status(201),
+		resource.List(a.providers, "GET /models/providers", read, a.listProviders, tag, endpoint.Summary("List the project's providers")),
+		a.providers.Create("POST /models/providers", write, handler.Make(a.Catalog.CreateProvider), tag,
 			endpoint.Summary("Record a provider and its credentials"), endpoint.Errors(invalid, large, taken, quota, noSecrets)),
-		endpoint.On("PATCH /models/providers/{key}", write, a.updateProvider, tag, endpoint.Summary("Change a provider"),
+		a.providers.Change("PATCH /models/providers/{key}", write, "updateProvider", handler.Change(a.Catalog.UpdateProvider), tag, endpoint.Summary("Change a provider"),
 			endpoint.Errors(invalid, large, forbidden, noProvider, conflict, quota, noSecrets)),
-		endpoint.On("DELETE /models/providers/{key}", write, a.deleteProvider, tag,
+		a.providers.Delete("DELETE /models/providers/{key}", write, handler.Remove(a.Catalog.DeleteProvider), tag,
 			endpoint.Summary("Delete a provider that no model uses"), endpoint.Errors(forbidden, noProvider, conflict)),
 		endpoint.On("GET /models/{id}", read, a.getModel, tag, endpoint.Summary("Read a model"), endpoint.Errors(noModel)),
-		endpoint.On("PUT /models/{id}", write, a.updateModel, tag, endpoint.Summary("Change a model"), changes),
-		endpoint.On("PATCH /models/{id}", write, a.patchModel, tag, endpoint.Summary("Change a model"), changes),
-		endpoint.On("DELETE /models/{id}", write, a.deleteModel, tag, endpoint.Summary("Delete a model; agents that use it fail their turns"),
+		a.models.Change("PUT /models/{id}", write, "updateModel", handler.Change(a.Catalog.UpdateModel), tag, endpoint.Summary("Change a model"), changes),
+		a.models.Change("PATCH /models/{id}", write, "patchModel", handler.Change(a.Catalog.UpdateModel), tag, endpoint.Summary("Change a model"), changes),
+		a.models.Delete("DELETE /models/{id}", write, handler.Remove(a.Catalog.DeleteModel), tag, endpoint.Summary("Delete a model; agents that use it fail their turns"),
 			endpoint.Errors(forbidden, noModel, conflict)),
 	}
 }

@@ -6,9 +6,9 @@ import (
 
 	"parley/actors/core/access"
 	"parley/actors/core/subscription"
-	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/clientapi/render"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/resource"
 )
 
 type nothing struct{}
@@ -123,8 +123,8 @@ func (eventsInput) Described() (value any, nullable bool) { return []string{}, f
 type createWebhookInput struct {
 	URL         string                 `json:"url"`
 	Events      eventsInput            `json:"events"`
-	Description handler.Given[string]  `json:"description"`
-	ProjectID   handler.Given[*string] `json:"projectId"`
+	Description resource.Given[string]  `json:"description"`
+	ProjectID   resource.Given[*string] `json:"projectId"`
 }
 
 // project is the project that the endpoint is to hear, whole = all of them: null or *.
@@ -180,10 +180,10 @@ func (a *api) getWebhook(ctx context.Context, in *endpointInput) (*endpointOut, 
 
 type updateWebhookInput struct {
 	ID          string                     `path:"id"`
-	URL         handler.Given[string]      `json:"url"`
-	Description handler.Given[string]      `json:"description"`
-	Events      handler.Given[eventsInput] `json:"events"`
-	Status      handler.Given[string]      `json:"status"`
+	URL         resource.Given[string]      `json:"url"`
+	Description resource.Given[string]      `json:"description"`
+	Events      resource.Given[eventsInput] `json:"events"`
+	Status      resource.Given[string]      `json:"status"`
 }
 
 func (a *api) updateWebhook(ctx context.Context, in *updateWebhookInput) (*endpointOut, error) {

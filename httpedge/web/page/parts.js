@@ -75,18 +75,19 @@ export function argsTable(args) {
   return table;
 }
 
-/** The switch between what a message says and what it said before it was regenerated or edited, in its place. */
+/** Appends the switch between what a message says and what it said before it was regenerated or edited, in its place. A message that is drawn
+ * again stays at the version that was chosen (node.chosen). */
 export function versions(node, role, earlier) {
   const box = element('div', 'versions');
   box.role = 'group';
   box.ariaLabel = 'versions';
   const count = earlier.length + 1;
-  let at = count;
+  if (node.chosen?.count !== count) node.chosen = { at: count, count };
   const told = element('span');
   told.role = 'status';
   const step = (by, sign, label) => {
     const made = button(sign, 'tiny', () => {
-      at += by;
+      node.chosen.at += by;
       show();
     });
     made.ariaLabel = label;
@@ -95,6 +96,7 @@ export function versions(node, role, earlier) {
   const back = step(-1, '‹', 'earlier version');
   const on = step(1, '›', 'later version');
   const show = () => {
+    const { at } = node.chosen;
     told.textContent = `version ${at} of ${count}`;
     back.disabled = at === 1;
     on.disabled = at === count;
@@ -106,6 +108,6 @@ export function versions(node, role, earlier) {
     box.before(old);
   };
   box.append(back, told, on);
+  node.append(box);
   show();
-  return box;
 }

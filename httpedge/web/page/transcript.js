@@ -141,7 +141,7 @@ export class Transcript {
     if (message.files?.length) node.append(fileChips(message.files, this.guarded));
     if (message.metadata?.edited) node.append(element('span', 'note', 'edited'));
     const earlier = message.metadata?.previousContent || [];
-    if (earlier.length) node.append(versions(node, message.role, earlier));
+    if (earlier.length) versions(node, message.role, earlier);
     const end = this.outcomes.ends.get(message.id) || (message.role === 'assistant' && ending(message.metadata?.stopReason));
     if (end) {
       const told = element('p', end.bad ? 'outcome bad' : 'outcome', end.text);

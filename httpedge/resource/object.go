@@ -1,0 +1,119 @@
+package resource
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+
+	"parley/httpedge/endpoint/wire"
+)
+
+// Object declares the JSON of records of type R, and how a body is read into the input I that the rules of such records take. Each
+// field is declared once; answers, bodies and their schemas follow from it. It is built when routes are declared and not changed
+// afterwards.
+type Object[R, I any] struct {
+	name, component string
+	fields          []member[R, I]
+	wrong           func(error) error
+}
+
+// New declares records: name is the member that holds one in an answer ("provider"), component the name of their schema.
+func New[R, I any](name, component string) *Object[R, I] {
+	return &Object[R, I]{name: name, component: component, wrong: func(err error) error { return err }}
+}
+
+// Failures words the errors of the rules for the surface.
+func (o *Object[R, I]) Failures(worded func(error) error) *Object[R, I] {
+	o.wrong = worded
+	return o
+}
+
+// member is a field as the object uses it, its type forgotten.
+type member[R, I any] interface {
+	appendTo(dst []byte, record R) []byte
+	answer() reflect.StructField
+	body(of use) (reflect.StructField, func(in *I, value reflect.Value), bool)
+}
+
+// AppendJSON writes a record.
+func (o *Object[R, I]) AppendJSON(dst []byte, record R) []byte {
+	dst = append(dst, '{')
+	for i, field := range o.fields {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = field.appendTo(dst, record)
+	}
+	return append(dst, '}')
+}
+
+// JSON is a record for an answer that is written by hand.
+func (o *Object[R, I]) JSON(record R) json.RawMessage { return o.AppendJSON(nil, record) }
+
+// Type is a struct that looks like the records' JSON, for the API document.
+func (o *Object[R, I]) Type() reflect.Type {
+	fields := []reflect.StructField{named(o.component)}
+	for _, field := range o.fields {
+		fields = append(fields, field.answer())
+	}
+	return reflect.StructOf(fields)
+}
+
+// Text declares a text.
+func (o *Object[R, I]) Text(name string, get func(R) string) *Field[R, I, string] {
+	return add(o, name, reflect.TypeFor[string](), func(dst []byte, record R) []byte { return wire.AppendString(dst, get(record)) })
+}
+
+// NullableText declares a text that is null when it is empty.
+func (o *Object[R, I]) NullableText(name string, get func(R) string) *Field[R, I, string] {
+	return add(o, name, reflect.TypeFor[*string](), func(dst []byte, record R) []byte {
+		if text := get(record); text != "" {
+			return wire.AppendString(dst, text)
+		}
+		return append(dst, "null"...)
+	})
+}
+
+// Flag declares a truth value.
+func (o *Object[R, I]) Flag(name string, get func(R) bool) *Field[R, I, bool] {
+	return add(o, name, reflect.TypeFor[bool](), func(dst []byte, record R) []byte {
+		if get(record) {
+			return append(dst, "true"...)
+		}
+		return append(dst, "false"...)
+	})
+}
+
+// Document declares a JSON object that is stored as it is, {} when nothing is.
+func (o *Object[R, I]) Document(name string, get func(R) []byte) *Field[R, I, json.RawMessage] {
+	return Value[json.RawMessage](o, name, func(record R) json.RawMessage { return wire.AppendObject(nil, get(record)) })
+}
+
+// NullableTime declares a time of Unix milliseconds, null for 0.
+func (o *Object[R, I]) NullableTime(name string, get func(R) int64) *Field[R, I, string] {
+	return add(o, name, reflect.TypeFor[*string](), func(dst []byte, record R) []byte {
+		if at := get(record); at != 0 {
+			return wire.AppendTime(dst, at)
+		}
+		return append(dst, "null"...)
+	}).tagged("format", "date-time")
+}
+
+// Time declares a time of Unix milliseconds.
+func (o *Object[R, I]) Time(name string, get func(R) int64) *Field[R, I, string] {
+	return add(o, name, reflect.TypeFor[string](), func(dst []byte, record R) []byte { return wire.AppendTime(dst, get(record)) }).
+		tagged("format", "date-time")
+}
+
+// Value declares a field that is shown as V and read as T, with the JSON of these types.
+func Value[T, R, I, V any](o *Object[R, I], name string, get func(R) V) *Field[R, I, T] {
+	return add[R, I, T](o, name, reflect.TypeFor[V](), func(dst []byte, record R) []byte {
+		buffer := bytes.NewBuffer(dst)
+		encoder := json.NewEncoder(buffer)
+		encoder.SetEscapeHTML(false)
+		if encoder.Encode(get(record)) != nil {
+			return append(dst, "null"...) // unreachable: V is plain data
+		}
+		return bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
+	})
+}

@@ -1,0 +1,234 @@
+package resource_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+
+	"parley/actors/core/failure"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/openapi"
+	"parley/httpedge/resource"
+	"parley/proto/failurepb"
+)
+
+// note is a record as a store has it, draft what its rules take.
+type note struct {
+	id, title, text string
+	pinned          bool
+	tags            []string
+	settings        []byte
+	madeAt          int64
+}
+
+type draft struct {
+	ID          string
+	Title, Text *string
+	Pinned      *bool
+	Tags        []string
+	Settings    json.RawMessage
+}
+
+// Fields in the order in which they are shown.
+func notes() *resource.Object[*note, draft] {
+	o := resource.New[*note, draft]("note", "NoteRecord")
+	o.Text("id", func(n *note) string { return n.id }).Create(func(in *draft) *string { return &in.ID }).CreateDoc("Made when empty")
+	o.Text("title", func(n *note) string { return n.title }).Write(func(in *draft) **string { return &in.Title }).Required()
+	o.NullableText("text", func(n *note) string { return n.text }).Write(func(in *draft) **string { return &in.Text }).Clearable()
+	o.Flag("pinned", func(n *note) bool { return n.pinned }).Write(func(in *draft) **bool { return &in.Pinned }).Optional()
+	resource.Value[[]string](o, "tags", func(n *note) []string { return n.tags }).Take(func(in *draft) *[]string { return &in.Tags })
+	o.Document("settings", func(n *note) []byte { return n.settings }).Take(func(in *draft) *json.RawMessage { return &in.Settings })
+	o.Text("color", func(*note) string { return "red" }).Enum("red", "blue")
+	o.Time("createdAt", func(n *note) int64 { return n.madeAt })
+	o.NullableTime("readAt", func(*note) int64 { return 0 })
+	return o
+}
+
+// shelf keeps notes and says what its rules were given.
+type shelf struct {
+	notes []*note
+	said  string
+}
+
+func (s *shelf) add(_ context.Context, in draft) (*note, error) {
+	s.said = said(in)
+	n := &note{id: in.ID, tags: in.Tags, settings: in.Settings, madeAt: 1500}
+	s.notes = append(s.notes, n)
+	n.take(in)
+	return n, nil
+}
+
+func (n *note) take(in draft) {
+	if in.Title != nil {
+		n.title = *in.Title
+	}
+	if in.Text != nil {
+		n.text = *in.Text
+	}
+}
+
+func (s *shelf) find(_ context.Context, id string) (*note, error) {
+	for _, n := range s.notes {
+		if n.id == id {
+			return n, nil
+		}
+	}
+	return nil, failure.New(failurepb.Code_NOT_FOUND, failure.FileNotFound)
+}
+
+func (s *shelf) edit(ctx context.Context, id string, in draft) (*note, error) {
+	n, err := s.find(ctx, id)
+	if err == nil {
+		s.said = said(in)
+		n.take(in)
+	}
+	return n, err
+}
+
+// said tells what is set of an input.
+func said(in draft) string {
+	text := func(s *string) string {
+		if s == nil {
+			return "-"
+		}
+		return *s
+	}
+	pinned := "-"
+	if in.Pinned != nil {
+		pinned = fmt.Sprint(*in.Pinned)
+	}
+	return fmt.Sprintf("id=%s title=%s text=%s pinned=%s tags=%v settings=%s", in.ID, text(in.Title), text(in.Text), pinned, in.Tags, in.Settings)
+}
+
+type which struct {
+	Title string `query:"title"`
+}
+
+func routes(s *shelf) []endpoint.Route {
+	o := notes()
+	return []endpoint.Route{
+		resource.List(o, "GET /notes", "notes:read", func(_ context.Context, in *which) ([]*note, error) {
+			var all []*note
+			for _, n := range s.notes {
+				if in.Title == "" || in.Title == n.title {
+					all = append(all, n)
+				}
+			}
+			return all, nil
+		}),
+		o.Create("POST /notes", "notes:write", s.add),
+		o.Read("GET /notes/{id}", "notes:read", "getNote", s.find),
+		o.Change("PATCH /notes/{id}", "notes:write", "updateNote", s.edit),
+		o.Delete("DELETE /notes/{id}", "notes:write", func(_ context.Context, id string) error {
+			s.said = "delete " + id
+			return nil
+		}),
+	}
+}
+
+type anybody struct{}
+
+func (anybody) Authenticate(context.Context, endpoint.Request) (endpoint.Caller, *failure.Failure) {
+	return endpoint.Caller{UserID: "ann"}, nil
+}
+
+func serve(t *testing.T, s *shelf) func(method, path, body string) string {
+	t.Helper()
+	mux := endpoint.NewMux(endpoint.MuxConfig{
+		MaxPathBytes: 2048, MaxJSONDepth: 64, MaxBodyBytes: 1 << 16, MaxStreams: 10, RequestTimeout: time.Minute, Authenticator: anybody{},
+	})
+	require.NoError(t, mux.Mount("/api", endpoint.Surface{
+		Name: "notes", Routes: routes(s),
+		Refusals: map[failurepb.Code]endpoint.Refusal{
+			failurepb.Code_NOT_FOUND: {Status: 404, Code: "not_found"}, failurepb.Code_VALIDATION: {Status: 400, Code: "invalid"},
+			failurepb.Code_INTERNAL: {Status: 500, Code: "internal"},
+		},
+		AppendProblem: func(dst []byte, problem *endpoint.Problem) []byte { return append(dst, problem.Code+": "+problem.Message...) },
+	}))
+	return func(method, path, body string) string {
+		var request fasthttp.Request
+		request.Header.SetMethod(method)
+		request.SetRequestURI("/api" + path)
+		request.SetBodyString(body)
+		rc := &fasthttp.RequestCtx{}
+		rc.Init(&request, nil, nil)
+		mux.Serve(rc)
+		return fmt.Sprintf("%d %s", rc.Response.StatusCode(), rc.Response.Body())
+	}
+}
+
+func TestRoutesOfARecord(t *testing.T) {
+	s := &shelf{}
+	ask := serve(t, s)
+	const shown = `{"id":"n1","title":"One","text":null,"pinned":false,"tags":["a<b"],"settings":{"x":1},"color":"red","createdAt":"1970-01-01T00:00:01.500Z","readAt":null}`
+	require.Equal(t, `201 {"note":`+shown+`}`, ask("POST", "/notes", `{"id":"n1","title":"One","tags":["a<b"],"settings":{ "x": 1 },"color":"blue","other":1}`))
+	require.Equal(t, `id=n1 title=One text= pinned=- tags=[a<b] settings={ "x": 1 }`, s.said, "what a body does not say is empty, optional fields are nil")
+	require.Equal(t, `200 {"note":`+shown+`}`, ask("GET", "/notes/n1", ""))
+	require.Equal(t, `200 {"notes":[`+shown+`]}`, ask("GET", "/notes?title=One", ""))
+	require.Equal(t, `200 {"notes":[]}`, ask("GET", "/notes?title=Two", ""))
+	require.Equal(t, `404 not_found: file not found`, ask("GET", "/notes/n2", ""))
+	require.Equal(t, `200 {"success":true}`, ask("DELETE", "/notes/n1", ""))
+	require.Equal(t, `delete n1`, s.said)
+}
+
+func TestChangesOfARecord(t *testing.T) {
+	s := &shelf{notes: []*note{{id: "n1", title: "One", text: "long"}}}
+	ask := serve(t, s)
+	for body, want := range map[string]string{
+		`{}`:                           `id= title=- text=- pinned=- tags=[] settings=`,
+		`{"id":"n9","text":null}`:      `id= title=- text= pinned=- tags=[] settings=`, // cleared; the id is not for changes
+		`{"title":"","pinned":false}`:  `id= title= text=- pinned=false tags=[] settings=`,
+		`{"TITLE":"T","settings":null}`: `id= title=T text=- pinned=- tags=[] settings=null`,
+	} {
+		require.Contains(t, ask("PATCH", "/notes/n1", body), "200 ", body)
+		require.Equal(t, want, s.said, body)
+	}
+	for body, want := range map[string]string{
+		`{"title":null}`: `400 invalid: `, `{"title":7}`: `400 invalid: title must be a string`, `{"pinned":"yes"}`: `400 invalid: `, `[]`: `400 invalid: `,
+	} {
+		require.Contains(t, ask("PATCH", "/notes/n1", body), want, body)
+	}
+}
+
+func TestDocumentOfARecord(t *testing.T) {
+	document := string(openapi.Document(openapi.Info{Error: struct{}{}}, routes(&shelf{})))
+	var read struct {
+		Paths      map[string]map[string]map[string]any
+		Components struct{ Schemas map[string]map[string]any }
+	}
+	require.NoError(t, json.Unmarshal([]byte(document), &read))
+	operation := read.Paths["/notes/{id}"]["patch"]
+	require.Equal(t, "updateNote", operation["operationId"])
+	require.Equal(t, []any{map[string]any{"in": "path", "name": "id", "required": true, "schema": map[string]any{"type": "string"}}}, operation["parameters"])
+	require.Equal(t, map[string]any{
+		"title": map[string]any{"type": "string"}, "text": map[string]any{"type": "string", "nullable": true}, "pinned": map[string]any{"type": "boolean"},
+		"tags": map[string]any{"type": "array", "items": map[string]any{"type": "string"}}, "settings": map[string]any{"type": "object"},
+	}, properties(t, operation))
+	created := read.Paths["/notes"]["post"]
+	require.Equal(t, map[string]any{"type": "string", "description": "Made when empty"}, properties(t, created)["id"])
+	record := read.Components.Schemas["NoteRecord"]
+	require.Equal(t, []any{"id", "title", "text", "pinned", "tags", "settings", "color", "createdAt", "readAt"}, record["required"])
+	require.Equal(t, map[string]any{"type": "string", "nullable": true, "format": "date-time"}, record["properties"].(map[string]any)["readAt"])
+	require.Equal(t, map[string]any{"type": "string", "enum": []any{"red", "blue"}}, record["properties"].(map[string]any)["color"])
+	require.Contains(t, read.Components.Schemas, "Note")
+	require.Contains(t, read.Components.Schemas, "NoteList")
+}
+
+// properties are the fields of a JSON body.
+func properties(t *testing.T, operation map[string]any) map[string]any {
+	t.Helper()
+	raw, err := json.Marshal(operation["requestBody"])
+	require.NoError(t, err)
+	var body struct {
+		Content map[string]struct {
+			Schema struct{ Properties map[string]any }
+		}
+	}
+	require.NoError(t, json.Unmarshal(raw, &body))
+	return body.Content["application/json"].Schema.Properties
+}
