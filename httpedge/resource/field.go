@@ -31,7 +31,7 @@ type Field[R, I, T any] struct {
 
 const inAnswer = 2
 
-func add[R, I, T any](o *Object[R, I], name string, shown reflect.Type, show func([]byte, R) []byte) *Field[R, I, T] {
+func add[T, R, I any](o *Object[R, I], name string, shown reflect.Type, show func([]byte, R) []byte) *Field[R, I, T] {
 	f := &Field[R, I, T]{name: name, label: []byte(strconv.Quote(name) + ":"), shown: shown, show: show}
 	o.fields = append(o.fields, f)
 	return f
@@ -99,7 +99,9 @@ func (f *Field[R, I, T]) tag(of use, key, value string) *Field[R, I, T] {
 	return f
 }
 
-func (f *Field[R, I, T]) appendTo(dst []byte, record R) []byte { return f.show(append(dst, f.label...), record) }
+func (f *Field[R, I, T]) appendTo(dst []byte, record R) []byte {
+	return f.show(append(dst, f.label...), record)
+}
 
 func (f *Field[R, I, T]) answer() reflect.StructField { return f.field(f.shown, inAnswer) }
 

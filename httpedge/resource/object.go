@@ -13,6 +13,7 @@ import (
 // afterwards.
 type Object[R, I any] struct {
 	name, component string
+	key             string // what the path's parameter is
 	fields          []member[R, I]
 	wrong           func(error) error
 }
@@ -25,6 +26,12 @@ func New[R, I any](name, component string) *Object[R, I] {
 // Failures words the errors of the rules for the surface.
 func (o *Object[R, I]) Failures(worded func(error) error) *Object[R, I] {
 	o.wrong = worded
+	return o
+}
+
+// KeyDoc describes the parameter of paths by which a record is found.
+func (o *Object[R, I]) KeyDoc(text string) *Object[R, I] {
+	o.key = text
 	return o
 }
 
@@ -61,12 +68,12 @@ func (o *Object[R, I]) Type() reflect.Type {
 
 // Text declares a text.
 func (o *Object[R, I]) Text(name string, get func(R) string) *Field[R, I, string] {
-	return add(o, name, reflect.TypeFor[string](), func(dst []byte, record R) []byte { return wire.AppendString(dst, get(record)) })
+	return add[string](o, name, reflect.TypeFor[string](), func(dst []byte, record R) []byte { return wire.AppendString(dst, get(record)) })
 }
 
 // NullableText declares a text that is null when it is empty.
 func (o *Object[R, I]) NullableText(name string, get func(R) string) *Field[R, I, string] {
-	return add(o, name, reflect.TypeFor[*string](), func(dst []byte, record R) []byte {
+	return add[string](o, name, reflect.TypeFor[*string](), func(dst []byte, record R) []byte {
 		if text := get(record); text != "" {
 			return wire.AppendString(dst, text)
 		}
@@ -76,7 +83,7 @@ func (o *Object[R, I]) NullableText(name string, get func(R) string) *Field[R, I
 
 // Flag declares a truth value.
 func (o *Object[R, I]) Flag(name string, get func(R) bool) *Field[R, I, bool] {
-	return add(o, name, reflect.TypeFor[bool](), func(dst []byte, record R) []byte {
+	return add[bool](o, name, reflect.TypeFor[bool](), func(dst []byte, record R) []byte {
 		if get(record) {
 			return append(dst, "true"...)
 		}
@@ -91,7 +98,7 @@ func (o *Object[R, I]) Document(name string, get func(R) []byte) *Field[R, I, js
 
 // NullableTime declares a time of Unix milliseconds, null for 0.
 func (o *Object[R, I]) NullableTime(name string, get func(R) int64) *Field[R, I, string] {
-	return add(o, name, reflect.TypeFor[*string](), func(dst []byte, record R) []byte {
+	return add[string](o, name, reflect.TypeFor[*string](), func(dst []byte, record R) []byte {
 		if at := get(record); at != 0 {
 			return wire.AppendTime(dst, at)
 		}
@@ -101,13 +108,13 @@ func (o *Object[R, I]) NullableTime(name string, get func(R) int64) *Field[R, I,
 
 // Time declares a time of Unix milliseconds.
 func (o *Object[R, I]) Time(name string, get func(R) int64) *Field[R, I, string] {
-	return add(o, name, reflect.TypeFor[string](), func(dst []byte, record R) []byte { return wire.AppendTime(dst, get(record)) }).
+	return add[string](o, name, reflect.TypeFor[string](), func(dst []byte, record R) []byte { return wire.AppendTime(dst, get(record)) }).
 		tagged("format", "date-time")
 }
 
 // Value declares a field that is shown as V and read as T, with the JSON of these types.
 func Value[T, R, I, V any](o *Object[R, I], name string, get func(R) V) *Field[R, I, T] {
-	return add[R, I, T](o, name, reflect.TypeFor[V](), func(dst []byte, record R) []byte {
+	return add[T](o, name, reflect.TypeFor[V](), func(dst []byte, record R) []byte {
 		buffer := bytes.NewBuffer(dst)
 		encoder := json.NewEncoder(buffer)
 		encoder.SetEscapeHTML(false)

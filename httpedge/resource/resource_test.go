@@ -148,7 +148,9 @@ func serve(t *testing.T, s *shelf) func(method, path, body string) string {
 			failurepb.Code_NOT_FOUND: {Status: 404, Code: "not_found"}, failurepb.Code_VALIDATION: {Status: 400, Code: "invalid"},
 			failurepb.Code_INTERNAL: {Status: 500, Code: "internal"},
 		},
-		AppendProblem: func(dst []byte, problem *endpoint.Problem) []byte { return append(dst, problem.Code+": "+problem.Message...) },
+		AppendProblem: func(dst []byte, problem *endpoint.Problem) []byte {
+			return append(dst, problem.Code+": "+problem.Message...)
+		},
 	}))
 	return func(method, path, body string) string {
 		var request fasthttp.Request
@@ -180,9 +182,9 @@ func TestChangesOfARecord(t *testing.T) {
 	s := &shelf{notes: []*note{{id: "n1", title: "One", text: "long"}}}
 	ask := serve(t, s)
 	for body, want := range map[string]string{
-		`{}`:                           `id= title=- text=- pinned=- tags=[] settings=`,
-		`{"id":"n9","text":null}`:      `id= title=- text= pinned=- tags=[] settings=`, // cleared; the id is not for changes
-		`{"title":"","pinned":false}`:  `id= title= text=- pinned=false tags=[] settings=`,
+		`{}`:                            `id= title=- text=- pinned=- tags=[] settings=`,
+		`{"id":"n9","text":null}`:       `id= title=- text= pinned=- tags=[] settings=`, // cleared; the id is not for changes
+		`{"title":"","pinned":false}`:   `id= title= text=- pinned=false tags=[] settings=`,
 		`{"TITLE":"T","settings":null}`: `id= title=T text=- pinned=- tags=[] settings=null`,
 	} {
 		require.Contains(t, ask("PATCH", "/notes/n1", body), "200 ", body)
@@ -199,7 +201,12 @@ func TestDocumentOfARecord(t *testing.T) {
 	document := string(openapi.Document(openapi.Info{Error: struct{}{}}, routes(&shelf{})))
 	var read struct {
 		Paths      map[string]map[string]map[string]any
-		Components struct{ Schemas map[string]map[string]any }
+		Components struct {
+			Schemas map[string]struct {
+				Required   []string
+				Properties map[string]any
+			}
+		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(document), &read))
 	operation := read.Paths["/notes/{id}"]["patch"]
@@ -212,9 +219,9 @@ func TestDocumentOfARecord(t *testing.T) {
 	created := read.Paths["/notes"]["post"]
 	require.Equal(t, map[string]any{"type": "string", "description": "Made when empty"}, properties(t, created)["id"])
 	record := read.Components.Schemas["NoteRecord"]
-	require.Equal(t, []any{"id", "title", "text", "pinned", "tags", "settings", "color", "createdAt", "readAt"}, record["required"])
-	require.Equal(t, map[string]any{"type": "string", "nullable": true, "format": "date-time"}, record["properties"].(map[string]any)["readAt"])
-	require.Equal(t, map[string]any{"type": "string", "enum": []any{"red", "blue"}}, record["properties"].(map[string]any)["color"])
+	require.Equal(t, []string{"id", "title", "text", "pinned", "tags", "settings", "color", "createdAt", "readAt"}, record.Required)
+	require.Equal(t, map[string]any{"type": "string", "nullable": true, "format": "date-time"}, record.Properties["readAt"])
+	require.Equal(t, map[string]any{"type": "string", "enum": []any{"red", "blue"}}, record.Properties["color"])
 	require.Contains(t, read.Components.Schemas, "Note")
 	require.Contains(t, read.Components.Schemas, "NoteList")
 }

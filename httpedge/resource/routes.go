@@ -3,6 +3,7 @@ package resource
 import (
 	"context"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"parley/httpedge/endpoint"
@@ -46,7 +47,7 @@ func (o *Object[R, I]) answer(record R, err error) (any, error) {
 
 // bodyOf returns the struct of a body and of the path's parameter, and how an input is made of one.
 func (o *Object[R, I]) bodyOf(of use, pattern string) (reflect.Type, func(reflect.Value) *I) {
-	fields := pathOf(pattern)
+	fields := o.pathOf(pattern)
 	var puts []func(*I, reflect.Value)
 	for _, field := range o.fields {
 		declared, put, is := field.body(of)
@@ -67,13 +68,17 @@ func (o *Object[R, I]) bodyOf(of use, pattern string) (reflect.Type, func(reflec
 }
 
 // pathOf is the field of a route's path parameter, which is its record's key; none of a path without.
-func pathOf(pattern string) []reflect.StructField {
+func (o *Object[R, I]) pathOf(pattern string) []reflect.StructField {
 	_, rest, has := strings.Cut(pattern, "{")
 	name, _, _ := strings.Cut(rest, "}")
 	if !has {
 		return nil
 	}
-	return []reflect.StructField{{Name: "Key", Type: reflect.TypeFor[string](), Tag: reflect.StructTag(`path:"` + name + `"`)}}
+	tag := "path:" + strconv.Quote(name)
+	if o.key != "" {
+		tag += " doc:" + strconv.Quote(o.key)
+	}
+	return []reflect.StructField{{Name: "Key", Type: reflect.TypeFor[string](), Tag: reflect.StructTag(tag)}}
 }
 
 // Create declares the route that makes a record, and answers 201 with it.
@@ -90,15 +95,19 @@ func (o *Object[R, I]) Change(
 ) endpoint.Route {
 	body, input := o.bodyOf(change, pattern)
 	return endpoint.OnDeclared(pattern, needs, endpoint.Declared{Name: name, In: body, Out: o.oneType()},
-		func(ctx context.Context, in reflect.Value) (any, error) { return o.answer(edit(ctx, in.Field(0).String(), *input(in))) }, options...)
+		func(ctx context.Context, in reflect.Value) (any, error) {
+			return o.answer(edit(ctx, in.Field(0).String(), *input(in)))
+		}, options...)
 }
 
 // Read declares a route of one record.
 func (o *Object[R, I]) Read(
 	pattern, needs, name string, find func(context.Context, string) (R, error), options ...endpoint.Option,
 ) endpoint.Route {
-	return endpoint.OnDeclared(pattern, needs, endpoint.Declared{Name: name, In: reflect.StructOf(pathOf(pattern)), Out: o.oneType()},
-		func(ctx context.Context, in reflect.Value) (any, error) { return o.answer(find(ctx, in.Field(0).String())) }, options...)
+	return endpoint.OnDeclared(pattern, needs, endpoint.Declared{Name: name, In: reflect.StructOf(o.pathOf(pattern)), Out: o.oneType()},
+		func(ctx context.Context, in reflect.Value) (any, error) {
+			return o.answer(find(ctx, in.Field(0).String()))
+		}, options...)
 }
 
 // Success is the body of an answer that has nothing else to say.
@@ -108,7 +117,7 @@ type Success struct {
 
 // Delete declares the route that deletes a record.
 func (o *Object[R, I]) Delete(pattern, needs string, remove func(context.Context, string) error, options ...endpoint.Option) endpoint.Route {
-	declared := endpoint.Declared{Name: "delete" + upper(o.name), In: reflect.StructOf(pathOf(pattern)), Out: reflect.TypeFor[Success]()}
+	declared := endpoint.Declared{Name: "delete" + upper(o.name), In: reflect.StructOf(o.pathOf(pattern)), Out: reflect.TypeFor[Success]()}
 	return endpoint.OnDeclared(pattern, needs, declared, func(ctx context.Context, in reflect.Value) (any, error) {
 		if err := remove(ctx, in.Field(0).String()); err != nil {
 			return nil, o.wrong(err)

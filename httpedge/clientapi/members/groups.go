@@ -69,9 +69,9 @@ func (a *api) getGroup(ctx context.Context, in *oneInput) (*groupMembersOut, err
 
 // groupFields are those of a group that are chosen.
 type groupFields struct {
-	Name               resource.Given[string]    `json:"name"`
-	Description        resource.Given[string]    `json:"description"`
-	TenantRole         resource.Given[string]    `json:"tenantRole" doc:"user, project_admin, admin, or null"`
+	Name               resource.Given[string]   `json:"name"`
+	Description        resource.Given[string]   `json:"description"`
+	TenantRole         resource.Given[string]   `json:"tenantRole" doc:"user, project_admin, admin, or null"`
 	ServicePermissions handler.PermissionsInput `json:"servicePermissions"`
 }
 

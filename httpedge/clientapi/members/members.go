@@ -114,7 +114,7 @@ func (a *api) invited(user *directorypb.User, secret string, err error) (*invite
 }
 
 type updateInput struct {
-	ID       string              `path:"id"`
+	ID       string               `path:"id"`
 	Name     resource.Set[string] `json:"name"`
 	Role     resource.Set[string] `json:"role" enum:"user,project_admin,admin,owner" doc:"owner by an owner only"`
 	CanLogin resource.Set[bool]   `json:"canLogin"`

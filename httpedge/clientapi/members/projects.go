@@ -64,7 +64,7 @@ type projectInput struct {
 }
 
 type updateProjectInput struct {
-	ProjectID   string                `path:"projectId"`
+	ProjectID   string                 `path:"projectId"`
 	Name        resource.Given[string] `json:"name"`
 	Description resource.Given[string] `json:"description"`
 }

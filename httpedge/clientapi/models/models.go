@@ -14,9 +14,9 @@ import (
 )
 
 // models declares the models that are recorded.
-func models(catalog *catalog.Catalog) *resource.Object[*directorypb.Model, input] {
+func models(recorded *catalog.Catalog) *resource.Object[*directorypb.Model, input] {
 	type record = *directorypb.Model
-	o := resource.New[record, input]("model", "ModelFull").Failures(handler.RecordError)
+	o := resource.New[record, input]("model", "ModelFull").Failures(handler.RecordError).KeyDoc("Id or key")
 	o.Text("_id", record.GetId)
 	o.Text("tenantId", record.GetTenantId)
 	o.Text("projectId", record.GetProjectId)
@@ -24,7 +24,7 @@ func models(catalog *catalog.Catalog) *resource.Object[*directorypb.Model, input
 	o.Text("name", record.GetName).Write(func(in *input) **string { return &in.Name }).Required()
 	o.NullableText("description", record.GetDescription).Write(func(in *input) **string { return &in.Description }).Clearable()
 	o.Text("providerKey", record.GetProviderKey).Write(func(in *input) **string { return &in.ProviderKey }).Required()
-	o.Text("providerDriver", func(model record) string { return catalog.Driver(model, model.GetProjectId()) })
+	o.Text("providerDriver", func(model record) string { return recorded.Driver(model, model.GetProjectId()) })
 	o.Text("category", record.GetCategory).Write(func(in *input) **string { return &in.Category }).Required().
 		Accepts("llm", "embedding", "rerank", "stt", "tts", "ocr", "moderation")
 	o.Text("modelId", record.GetModelId).Write(func(in *input) **string { return &in.ModelID }).Required().
@@ -50,7 +50,9 @@ type input = catalog.ModelInput
 type modelJSON struct{ json.RawMessage }
 
 // Described implements openapi.Described.
-func (modelJSON) Described() (value any, nullable bool) { return reflect.Zero(models(nil).Type()).Interface(), false }
+func (modelJSON) Described() (value any, nullable bool) {
+	return reflect.Zero(models(nil).Type()).Interface(), false
+}
 
 // modelEntryRecord is a model as OpenAI clients list it.
 type modelEntryRecord struct {
@@ -138,10 +140,10 @@ type modelInput struct {
 
 // modelReadOut is the record, and beside it what OpenAI clients read of a model.
 type modelReadOut struct {
-	ID      string           `json:"id" doc:"The key, which requests name the model by"`
-	Object  string           `json:"object" enum:"model"`
-	Created int64            `json:"created" doc:"Seconds since 1970; 0 of a built-in one"`
-	OwnedBy string           `json:"owned_by" doc:"Driver of the provider"`
+	ID      string     `json:"id" doc:"The key, which requests name the model by"`
+	Object  string     `json:"object" enum:"model"`
+	Created int64      `json:"created" doc:"Seconds since 1970; 0 of a built-in one"`
+	OwnedBy string     `json:"owned_by" doc:"Driver of the provider"`
 	Model   *modelJSON `json:"model"`
 }
 

@@ -45,7 +45,9 @@ func providers() *resource.Object[*directorypb.Provider, catalog.ProviderInput] 
 type providerJSON struct{ json.RawMessage }
 
 // Described implements openapi.Described.
-func (providerJSON) Described() (value any, nullable bool) { return reflect.Zero(providers().Type()).Interface(), false }
+func (providerJSON) Described() (value any, nullable bool) {
+	return reflect.Zero(providers().Type()).Interface(), false
+}
 
 // masked names the credentials of a provider, none of one whose own cannot be read.
 func masked(provider *directorypb.Provider) map[string]string {

@@ -121,8 +121,8 @@ func (e *eventsInput) UnmarshalJSON(raw []byte) error {
 func (eventsInput) Described() (value any, nullable bool) { return []string{}, false }
 
 type createWebhookInput struct {
-	URL         string                 `json:"url"`
-	Events      eventsInput            `json:"events"`
+	URL         string                  `json:"url"`
+	Events      eventsInput             `json:"events"`
 	Description resource.Given[string]  `json:"description"`
 	ProjectID   resource.Given[*string] `json:"projectId"`
 }
@@ -179,7 +179,7 @@ func (a *api) getWebhook(ctx context.Context, in *endpointInput) (*endpointOut, 
 }
 
 type updateWebhookInput struct {
-	ID          string                     `path:"id"`
+	ID          string                      `path:"id"`
 	URL         resource.Given[string]      `json:"url"`
 	Description resource.Given[string]      `json:"description"`
 	Events      resource.Given[eventsInput] `json:"events"`
