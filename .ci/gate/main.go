@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"syscall"
 	"time"
 )
@@ -85,13 +84,9 @@ func (g *gate) runTier(ctx context.Context, t tier, units []unit) error {
 	}
 	fmt.Fprintf(g.out, "\n== %s: %s\n", t.name, t.what)
 	began, before := time.Now(), processorTime()
-	places := t.atOnce
-	if places == 0 {
-		places = runtime.NumCPU()
-	}
 	queue := make(chan unit)
 	done := make(chan outcome)
-	for range places {
+	for range t.atOnce {
 		go func() {
 			for u := range queue {
 				done <- g.execute(ctx, u)

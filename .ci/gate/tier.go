@@ -13,7 +13,7 @@ import (
 type tier struct {
 	name   string
 	what   string
-	atOnce int // units that run side by side; 0 = one for each processor
+	atOnce int // units that run side by side
 	beside int // tests of one unit that may run side by side, where they say that they can; 0 = one for each processor
 }
 
@@ -28,11 +28,11 @@ const (
 // tiers are in the order in which they run.
 func tiers() []tier {
 	return []tier{
-		{inProcess, "rules and packages, in process", 0, 0},
-		{nodes, "whole nodes and clusters in one process", 2, 0},
-		{processes, "real processes, and clients over sockets", 1, 5}, // they mostly wait: one by one they keep two processors 32 % busy
-		{browsers, "browsers", 1, 2},                                  // one by one they keep two processors 44 % busy
-		{machines, "networks that are cut, disks that are slow or full, releases side by side", 1, 3},
+		{inProcess, "rules and packages, in process", 4, 0}, // two at once keep two processors 58 % busy
+		{nodes, "whole nodes and clusters in one process", 3, 0},
+		{processes, "real processes, and clients over sockets", 1, 8}, // they mostly wait: five at once keep two processors 41 % busy
+		{browsers, "browsers", 1, 3},
+		{machines, "networks that are cut, disks that are slow or full, releases side by side", 1, 4},
 	}
 }
 
