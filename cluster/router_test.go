@@ -242,7 +242,7 @@ func TestRepeatsSaySo(t *testing.T) {
 		require.False(t, command.GetRepeated(), "the caller's own stays as it is")
 
 		f.remote.hang = true
-		go f.owned("n1", 3) // which ends the call that hangs
+		time.AfterFunc(time.Minute, func() { f.owned("n1", 3) }) // which ends the call that hangs
 		_, _, err = f.Ask(t.Context(), f.id, command)
 		require.NoError(t, err)
 		require.Equal(t, []string{"ask 5 " + f.id + " again"}, f.local.calls)
