@@ -82,11 +82,17 @@ func guessesOfACluster(t *testing.T, c *cluster, at []*visitor, left int) {
 		before := checked()
 		var wg sync.WaitGroup
 		var mu sync.Mutex
-		counts := map[int]int{}
+		counts, again := map[int]int{}, 0
 		for i := range guesses {
 			by, email := round.of(i)
 			wg.Go(func() {
 				status, header, err := guess(t, by, at[i%len(at)], email, i)
+				for asked := 0; status == http.StatusServiceUnavailable && err == nil && asked < 50; asked++ { // a shard moves, or a disk is slow
+					mu.Lock()
+					again++
+					mu.Unlock()
+					status, header, err = guess(t, by, at[i%len(at)], email, i)
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				counts[status]++
@@ -99,8 +105,15 @@ func guessesOfACluster(t *testing.T, c *cluster, at []*visitor, left int) {
 			})
 		}
 		wg.Wait()
-		require.Equal(t, map[int]int{401: round.allowed, 429: guesses - round.allowed}, counts, name)
-		require.InDelta(t, float64(round.allowed), checked()-before, 0.1, "%s: hashes", name)
+		hashes := checked() - before
+		if again == 0 {
+			require.Equal(t, map[int]int{401: round.allowed, 429: guesses - round.allowed}, counts, name)
+			require.InDelta(t, float64(round.allowed), hashes, 0.1, "%s: hashes", name)
+			continue
+		}
+		// What was told 503 may have been counted: then fewer are left, never more.
+		require.Equal(t, guesses, counts[401]+counts[429], "%s: %v", name, counts)
+		require.LessOrEqual(t, max(counts[401], int(hashes)), round.allowed, name)
 	}
 }
 

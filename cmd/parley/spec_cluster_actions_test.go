@@ -168,6 +168,13 @@ func TestSpecActionsOverRestarts(t *testing.T) {
 	require.Empty(t, shop.uses("wipe", "sdh-5"))
 }
 
+// inDoubt says that the turn's owner changed while its tool ran: what became of the call is not known, and a person is asked.
+func inDoubt(t *testing.T, a answer) bool {
+	t.Helper()
+	pending := decode(t, a.text).at("pendingActions").list()
+	return len(pending) == 1 && pending[0].flag("unknownOutcome")
+}
+
 // TestSpecActionsOverNodes: any node takes a decision, exactly one wins, and what waits outlives its node.
 func TestSpecActionsOverNodes(t *testing.T) {
 	t.Parallel()
@@ -200,7 +207,9 @@ func TestSpecActionsOverNodes(t *testing.T) {
 			won := 0
 			for _, decide := range deciders {
 				if a := decide(); a.status == 200 {
-					a.fits(200, resumedTurn(nil))
+					if !inDoubt(t, a) {
+						a.fits(200, resumedTurn(nil))
+					}
 					won++
 				} else {
 					a.refused(409, "action_not_pending")
