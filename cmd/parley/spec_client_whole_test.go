@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -53,9 +54,11 @@ func TestNewSessionsUnderKills(t *testing.T) {
 	require.GreaterOrEqual(t, len(sessions), answered)
 	for _, session := range sessions {
 		id, title := session.text("id"), session.text("title")
-		require.Eventually(t, func() bool {
+		if !assert.Eventually(t, func() bool {
 			return len(n.done(t, "GET", "/agents/sessions/"+id+"/messages", nil).at("data").list()) == 2
-		}, waitLong, waitStep, "%q has no message, or no answer", title)
+		}, waitLong, waitStep, "%q has no message, or no answer", title) {
+			t.Fatal(session.v, n.get(t, "/agents/sessions/"+id).text, n.get(t, "/agents/sessions/"+id+"/events").text)
+		}
 		files := n.done(t, "GET", "/agents/sessions/"+id+"/files", nil).at("data").list()
 		require.Equal(t, strings.HasPrefix(title, "with a file"), len(files) == 1, "%q has %d files", title, len(files))
 		for _, file := range files {
