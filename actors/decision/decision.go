@@ -21,10 +21,15 @@ const ListDue = "dec/due"
 // ListOf is the list of a tenant's batches by the time at which they were written.
 func ListOf(tenantID string) string { return "dec/of/" + machine.ListPart(tenantID) }
 
+// ListOfShield is the list of a shield's batches by the time at which they were written.
+func ListOfShield(projectID, shieldID string) string {
+	return "dec/shield/" + machine.ListPart(projectID) + "/" + machine.ListPart(shieldID)
+}
+
 // New returns the kind of batches.
 func New() kit.Entity {
 	batches := rules().Entity()
-	batches.Queries = []kit.Query{kit.Peek(readDecision), kit.Scan(listDecisions)}
+	batches.Queries = []kit.Query{kit.Peek(readDecision), kit.Scan(listDecisions), kit.Scan(listVerdicts)}
 	return batches
 }
 
@@ -67,25 +72,31 @@ func missing() *machine.Failure {
 
 // write stores a batch.
 func write(s *step, c *decisionpb.Record) *machine.Failure {
-	if len(c.GetDecisions()) == 0 || len(c.GetDecisions()) > permission.MaxBatch || c.GetKeepMs() <= 0 {
+	size := len(c.GetDecisions()) + len(c.GetVerdicts())
+	if size == 0 || size > permission.MaxBatch || c.GetKeepMs() <= 0 {
 		return failure.New(failurepb.Code_VALIDATION, failure.IncompleteDecisions)
 	}
 	s.Emit(&decisionpb.Event{Body: &decisionpb.Event_Recorded{Recorded: &decisionpb.State{
 		Id: s.Command.GetId(), CreatedAt: s.Now, ExpiresAt: s.Now + c.GetKeepMs(), Decisions: c.GetDecisions(),
+		Verdicts: c.GetVerdicts(),
 	}}})
 	return nil
 }
 
-// project lists a batch for each tenant in it.
+// project lists a batch for each tenant and each shield in it.
 func project(before, after *decisionpb.State, _ []proto.Message, into *logpb.Append) {
 	id := cmp.Or(after.GetId(), before.GetId())
-	var tenants []string
-	for _, d := range append(slices.Clone(before.GetDecisions()), after.GetDecisions()...) {
-		if !slices.Contains(tenants, d.GetTenantId()) {
-			tenants = append(tenants, d.GetTenantId())
+	var lists []string
+	for _, state := range []*decisionpb.State{before, after} {
+		for _, d := range state.GetDecisions() {
+			lists = append(lists, ListOf(d.GetTenantId()))
+		}
+		for _, v := range state.GetVerdicts() {
+			lists = append(lists, ListOfShield(v.GetProjectId(), v.GetShieldId()))
 		}
 	}
-	for _, tenant := range tenants {
-		machine.Relist(into, ListOf(tenant), id, before.GetCreatedAt(), after.GetCreatedAt())
+	slices.Sort(lists)
+	for _, list := range slices.Compact(lists) {
+		machine.Relist(into, list, id, before.GetCreatedAt(), after.GetCreatedAt())
 	}
 }

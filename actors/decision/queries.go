@@ -73,3 +73,35 @@ func behind(d *decisionpb.Decision, batch *decisionpb.State, query *decisionpb.D
 	_, number, _ := permission.BatchOf(d.GetId())
 	return number < last
 }
+
+// listVerdicts lists verdicts of a shield, newest first.
+func listVerdicts(ctx context.Context, from kit.Lists, query *decisionpb.VerdictsQuery) (*decisionpb.VerdictsReply, error) {
+	page := &decisionpb.VerdictsReply{}
+	list := kit.ListQuery{List: ListOfShield(query.GetProjectId(), query.GetShieldId()), Descending: true, Limit: batchPage}
+	for {
+		rows, err := from.Page(ctx, list)
+		if err != nil {
+			return nil, err
+		}
+		batches, err := kit.States[decisionpb.State](ctx, from, rows)
+		if err != nil {
+			return nil, err
+		}
+		for _, batch := range batches {
+			for _, v := range slices.Backward(batch.GetVerdicts()) {
+				if v.GetProjectId() != query.GetProjectId() || v.GetShieldId() != query.GetShieldId() ||
+					query.GetDecision() != "" && v.GetDecision() != query.GetDecision() {
+					continue
+				}
+				if page.Verdicts = append(page.Verdicts, v); len(page.Verdicts) >= int(query.GetLimit()) {
+					return page, nil
+				}
+			}
+		}
+		if len(rows) < batchPage {
+			return page, nil
+		}
+		last := rows[len(rows)-1]
+		list.After = &kit.Cursor{Score: last.Score, Member: last.Member}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"parley/httpedge/clientapi/analytics"
 	"parley/httpedge/clientapi/console"
 	"parley/httpedge/clientapi/handler"
+	"parley/httpedge/clientapi/shields"
 	"parley/httpedge/clientapi/webhooks"
 	"parley/httpedge/endpoint"
 	"parley/proto/directorypb"
@@ -53,6 +54,14 @@ func (a *API) Console() endpoint.Surface {
 	side := webhooks.Sessions{Projects: func(tenantID string) ([]*directorypb.Project, error) {
 		return a.shared.Accounts.ListProjects(identity.Operator(), tenantID)
 	}}
-	surface.Routes = slices.Concat(a.resources(side), console.Routes(a.shared, side.Reach), agents.ConsoleRoutes(a.shared), a2a.ConsoleRoutes(a.shared))
+	surface.Routes = slices.Concat(a.resources(side), console.Routes(a.shared, side.Reach), agents.ConsoleRoutes(a.shared), a2a.ConsoleRoutes(a.shared), shields.ManageRoutes(a.shared))
 	return surface
+}
+
+// Aegis returns the routes of shields for signed-in users, below /api.
+func (a *API) Aegis() endpoint.Surface {
+	return endpoint.Surface{
+		Name: "dashboard-aegis", Routes: append(shields.Routes(a.shared), shields.ManageRoutes(a.shared)...),
+		Refusals: handler.Refusals(), Wording: handler.Wording(), AppendProblem: handler.AppendProblem,
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"parley/httpedge/clientapi/responses"
 	"parley/httpedge/clientapi/runs"
 	"parley/httpedge/clientapi/sessions"
+	"parley/httpedge/clientapi/shields"
 	"parley/httpedge/clientapi/users"
 	"parley/httpedge/clientapi/webhooks"
 	"parley/httpedge/endpoint"
@@ -41,6 +42,7 @@ func (a *API) resources(side webhooks.Side) []endpoint.Route {
 		members.Routes(members.Parts{Accounts: a.shared.Accounts, InviteLink: a.shared.InviteLink}, members.OfTokens()),
 		webhooks.Routes(webhooks.Parts{Webhooks: a.shared.Webhooks, Permissions: a.shared.Permissions, Side: side}),
 		decisions.Routes(a.shared),
+		shields.Routes(a.shared),
 		license.Routes(license.Parts{Accounts: a.shared.Accounts}),
 		auditlog.Routes(auditlog.Parts{Entities: a.shared.Entities, Chain: a.shared.AuditChain}),
 	)

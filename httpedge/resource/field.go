@@ -16,11 +16,12 @@ const (
 
 // Field is one field of records: how it is shown, and where its value of type T goes when a body may set it.
 type Field[R, I, T any] struct {
-	name  string
-	label []byte // the name as JSON, and its colon
-	shown reflect.Type
-	show  func(dst []byte, record R) []byte
-	tags  [3]string // of the bodies, by use, and of the answer
+	name    string
+	label   []byte // a comma, the name as JSON, and its colon
+	shown   reflect.Type
+	show    func(dst []byte, record R) []byte
+	tags    [3]string           // of the bodies, by use, and of the answer
+	omitted func(record R) bool // not shown at all; nil = never
 
 	plain     func(*I) *T  // is set in any case
 	pointer   func(*I) **T // stays nil where the body does not say it
@@ -32,7 +33,7 @@ type Field[R, I, T any] struct {
 const inAnswer = 2
 
 func add[T, R, I any](o *Object[R, I], name string, shown reflect.Type, show func([]byte, R) []byte) *Field[R, I, T] {
-	f := &Field[R, I, T]{name: name, label: []byte(strconv.Quote(name) + ":"), shown: shown, show: show}
+	f := &Field[R, I, T]{name: name, label: []byte("," + strconv.Quote(name) + ":"), shown: shown, show: show}
 	o.fields = append(o.fields, f)
 	return f
 }
@@ -100,15 +101,22 @@ func (f *Field[R, I, T]) tag(of use, key, value string) *Field[R, I, T] {
 }
 
 func (f *Field[R, I, T]) appendTo(dst []byte, record R) []byte {
+	if f.omitted != nil && f.omitted(record) {
+		return dst
+	}
 	return f.show(append(dst, f.label...), record)
 }
 
 func (f *Field[R, I, T]) answer() reflect.StructField { return f.field(f.shown, inAnswer) }
 
 func (f *Field[R, I, T]) field(is reflect.Type, of use) reflect.StructField {
+	name := f.name
+	if of == inAnswer && f.omitted != nil {
+		name += ",omitempty"
+	}
 	return reflect.StructField{
 		Name: "F" + strings.TrimPrefix(f.name, "_") + strconv.Itoa(len(f.name)), Type: is,
-		Tag: reflect.StructTag("json:" + strconv.Quote(f.name) + f.tags[of]),
+		Tag: reflect.StructTag("json:" + strconv.Quote(name) + f.tags[of]),
 	}
 }
 

@@ -44,14 +44,11 @@ type member[R, I any] interface {
 
 // AppendJSON writes a record.
 func (o *Object[R, I]) AppendJSON(dst []byte, record R) []byte {
-	dst = append(dst, '{')
-	for i, field := range o.fields {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
+	start := len(dst)
+	for _, field := range o.fields {
 		dst = field.appendTo(dst, record)
 	}
-	return append(dst, '}')
+	return wire.Close(dst, start)
 }
 
 // JSON is a record for an answer that is written by hand.
@@ -79,6 +76,13 @@ func (o *Object[R, I]) NullableText(name string, get func(R) string) *Field[R, I
 		}
 		return append(dst, "null"...)
 	})
+}
+
+// OptionalText declares a text that is left out when it is empty.
+func (o *Object[R, I]) OptionalText(name string, get func(R) string) *Field[R, I, string] {
+	f := o.Text(name, get)
+	f.omitted = func(record R) bool { return get(record) == "" }
+	return f
 }
 
 // Flag declares a truth value.

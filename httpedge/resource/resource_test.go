@@ -43,6 +43,7 @@ func notes() *resource.Object[*note, draft] {
 	o.Flag("pinned", func(n *note) bool { return n.pinned }).Write(func(in *draft) **bool { return &in.Pinned }).Optional()
 	resource.Value[[]string](o, "tags", func(n *note) []string { return n.tags }).Take(func(in *draft) *[]string { return &in.Tags })
 	o.Document("settings", func(n *note) []byte { return n.settings }).Take(func(in *draft) *json.RawMessage { return &in.Settings })
+	o.OptionalText("hint", func(n *note) string { return n.text })
 	o.Text("color", func(*note) string { return "red" }).Enum("red", "blue")
 	o.Time("createdAt", func(n *note) int64 { return n.madeAt })
 	o.NullableTime("readAt", func(*note) int64 { return 0 })
@@ -174,6 +175,9 @@ func TestRoutesOfARecord(t *testing.T) {
 	require.Equal(t, `200 {"notes":[`+shown+`]}`, ask("GET", "/notes?title=One", ""))
 	require.Equal(t, `200 {"notes":[]}`, ask("GET", "/notes?title=Two", ""))
 	require.Equal(t, `404 not_found: file not found`, ask("GET", "/notes/n2", ""))
+	s.notes[0].text = "long"
+	require.Contains(t, ask("GET", "/notes/n1", ""), `"text":"long",`)
+	require.Contains(t, ask("GET", "/notes/n1", ""), `"hint":"long",`)
 	require.Equal(t, `200 {"success":true}`, ask("DELETE", "/notes/n1", ""))
 	require.Equal(t, `delete n1`, s.said)
 }

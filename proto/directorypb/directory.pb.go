@@ -1723,6 +1723,131 @@ func (x *Provider) GetCreatedBy() string {
 	return ""
 }
 
+// Shield is a policy about what agents read, call and say (package actors/core/aegis).
+type Shield struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // shd_..., or default
+	TenantId      string                 `protobuf:"bytes,2,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	ProjectId     string                 `protobuf:"bytes,3,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Description   string                 `protobuf:"bytes,5,opt,name=description,proto3" json:"description,omitempty"`
+	Mode          string                 `protobuf:"bytes,6,opt,name=mode,proto3" json:"mode,omitempty"`   // enforce, simulate, disabled
+	Rules         []byte                 `protobuf:"bytes,7,opt,name=rules,proto3" json:"rules,omitempty"` // JSON object, as clients see it
+	Dlp           []byte                 `protobuf:"bytes,8,opt,name=dlp,proto3" json:"dlp,omitempty"`
+	CreatedBy     string                 `protobuf:"bytes,9,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
+	CreatedAt     int64                  `protobuf:"varint,10,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	UpdatedAt     int64                  `protobuf:"varint,11,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Shield) Reset() {
+	*x = Shield{}
+	mi := &file_directorypb_directory_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Shield) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Shield) ProtoMessage() {}
+
+func (x *Shield) ProtoReflect() protoreflect.Message {
+	mi := &file_directorypb_directory_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Shield.ProtoReflect.Descriptor instead.
+func (*Shield) Descriptor() ([]byte, []int) {
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Shield) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Shield) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+func (x *Shield) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *Shield) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Shield) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *Shield) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *Shield) GetRules() []byte {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+func (x *Shield) GetDlp() []byte {
+	if x != nil {
+		return x.Dlp
+	}
+	return nil
+}
+
+func (x *Shield) GetCreatedBy() string {
+	if x != nil {
+		return x.CreatedBy
+	}
+	return ""
+}
+
+func (x *Shield) GetCreatedAt() int64 {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return 0
+}
+
+func (x *Shield) GetUpdatedAt() int64 {
+	if x != nil {
+		return x.UpdatedAt
+	}
+	return 0
+}
+
 // RequestCount counts the requests of a tenant within its month: 2,592,000 s from the first one on.
 type RequestCount struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1735,7 +1860,7 @@ type RequestCount struct {
 
 func (x *RequestCount) Reset() {
 	*x = RequestCount{}
-	mi := &file_directorypb_directory_proto_msgTypes[17]
+	mi := &file_directorypb_directory_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1747,7 +1872,7 @@ func (x *RequestCount) String() string {
 func (*RequestCount) ProtoMessage() {}
 
 func (x *RequestCount) ProtoReflect() protoreflect.Message {
-	mi := &file_directorypb_directory_proto_msgTypes[17]
+	mi := &file_directorypb_directory_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1760,7 +1885,7 @@ func (x *RequestCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestCount.ProtoReflect.Descriptor instead.
 func (*RequestCount) Descriptor() ([]byte, []int) {
-	return file_directorypb_directory_proto_rawDescGZIP(), []int{17}
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RequestCount) GetSince() int64 {
@@ -1807,7 +1932,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_directorypb_directory_proto_msgTypes[18]
+	mi := &file_directorypb_directory_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1819,7 +1944,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_directorypb_directory_proto_msgTypes[18]
+	mi := &file_directorypb_directory_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1832,7 +1957,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_directorypb_directory_proto_rawDescGZIP(), []int{18}
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Webhook) GetId() string {
@@ -2151,7 +2276,24 @@ const file_directorypb_directory_proto_rawDesc = "" +
 	"\n" +
 	"updated_at\x18\v \x01(\x03R\tupdatedAt\x12\x1d\n" +
 	"\n" +
-	"created_by\x18\f \x01(\tR\tcreatedBy\"N\n" +
+	"created_by\x18\f \x01(\tR\tcreatedBy\"\xa3\x02\n" +
+	"\x06Shield\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
+	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
+	"\n" +
+	"project_id\x18\x03 \x01(\tR\tprojectId\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12 \n" +
+	"\vdescription\x18\x05 \x01(\tR\vdescription\x12\x12\n" +
+	"\x04mode\x18\x06 \x01(\tR\x04mode\x12\x14\n" +
+	"\x05rules\x18\a \x01(\fR\x05rules\x12\x10\n" +
+	"\x03dlp\x18\b \x01(\fR\x03dlp\x12\x1d\n" +
+	"\n" +
+	"created_by\x18\t \x01(\tR\tcreatedBy\x12\x1d\n" +
+	"\n" +
+	"created_at\x18\n" +
+	" \x01(\x03R\tcreatedAt\x12\x1d\n" +
+	"\n" +
+	"updated_at\x18\v \x01(\x03R\tupdatedAt\"N\n" +
 	"\fRequestCount\x12\x14\n" +
 	"\x05since\x18\x01 \x01(\x03R\x05since\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x12\n" +
@@ -2191,7 +2333,7 @@ func file_directorypb_directory_proto_rawDescGZIP() []byte {
 	return file_directorypb_directory_proto_rawDescData
 }
 
-var file_directorypb_directory_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_directorypb_directory_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_directorypb_directory_proto_goTypes = []any{
 	(*Tenant)(nil),           // 0: parley.directory.Tenant
 	(*License)(nil),          // 1: parley.directory.License
@@ -2210,25 +2352,26 @@ var file_directorypb_directory_proto_goTypes = []any{
 	(*AgentVersion)(nil),     // 14: parley.directory.AgentVersion
 	(*Model)(nil),            // 15: parley.directory.Model
 	(*Provider)(nil),         // 16: parley.directory.Provider
-	(*RequestCount)(nil),     // 17: parley.directory.RequestCount
-	(*Webhook)(nil),          // 18: parley.directory.Webhook
-	nil,                      // 19: parley.directory.User.ServicePermissionsEntry
-	nil,                      // 20: parley.directory.User.MembershipsEntry
-	nil,                      // 21: parley.directory.Membership.ServicePermissionsEntry
-	nil,                      // 22: parley.directory.Group.ServicePermissionsEntry
-	nil,                      // 23: parley.directory.Token.ScopeEntry
+	(*Shield)(nil),           // 17: parley.directory.Shield
+	(*RequestCount)(nil),     // 18: parley.directory.RequestCount
+	(*Webhook)(nil),          // 19: parley.directory.Webhook
+	nil,                      // 20: parley.directory.User.ServicePermissionsEntry
+	nil,                      // 21: parley.directory.User.MembershipsEntry
+	nil,                      // 22: parley.directory.Membership.ServicePermissionsEntry
+	nil,                      // 23: parley.directory.Group.ServicePermissionsEntry
+	nil,                      // 24: parley.directory.Token.ScopeEntry
 }
 var file_directorypb_directory_proto_depIdxs = []int32{
 	1,  // 0: parley.directory.Tenant.license:type_name -> parley.directory.License
-	19, // 1: parley.directory.User.service_permissions:type_name -> parley.directory.User.ServicePermissionsEntry
+	20, // 1: parley.directory.User.service_permissions:type_name -> parley.directory.User.ServicePermissionsEntry
 	7,  // 2: parley.directory.User.sign_in:type_name -> parley.directory.SignIn
 	4,  // 3: parley.directory.User.invite:type_name -> parley.directory.Invite
-	20, // 4: parley.directory.User.memberships:type_name -> parley.directory.User.MembershipsEntry
-	21, // 5: parley.directory.Membership.service_permissions:type_name -> parley.directory.Membership.ServicePermissionsEntry
-	22, // 6: parley.directory.Group.service_permissions:type_name -> parley.directory.Group.ServicePermissionsEntry
+	21, // 4: parley.directory.User.memberships:type_name -> parley.directory.User.MembershipsEntry
+	22, // 5: parley.directory.Membership.service_permissions:type_name -> parley.directory.Membership.ServicePermissionsEntry
+	23, // 6: parley.directory.Group.service_permissions:type_name -> parley.directory.Group.ServicePermissionsEntry
 	8,  // 7: parley.directory.SignIn.second_factor:type_name -> parley.directory.SecondFactor
 	9,  // 8: parley.directory.SignIn.provider_identity:type_name -> parley.directory.ProviderIdentity
-	23, // 9: parley.directory.Token.scope:type_name -> parley.directory.Token.ScopeEntry
+	24, // 9: parley.directory.Token.scope:type_name -> parley.directory.Token.ScopeEntry
 	13, // 10: parley.directory.Agent.draft:type_name -> parley.directory.Definition
 	13, // 11: parley.directory.AgentVersion.definition:type_name -> parley.directory.Definition
 	5,  // 12: parley.directory.User.MembershipsEntry.value:type_name -> parley.directory.Membership
@@ -2250,7 +2393,7 @@ func file_directorypb_directory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_directorypb_directory_proto_rawDesc), len(file_directorypb_directory_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -35,6 +35,7 @@ const (
 	AgentVersions = "agent_versions"
 	Models        = "models"
 	Providers     = "providers"
+	Shields       = "shields"
 )
 
 // Bounds of what a project records: every node has all of it in memory.
@@ -61,6 +62,8 @@ type Env struct {
 	Seal func(secret []byte, about string) ([]byte, error)
 	// Configured says whether an agent of the server's configuration has the key in a project.
 	Configured func(projectID, key string) bool
+	// CheckSchema says what is wrong with a JSON Schema. nil = nothing is.
+	CheckSchema func(schema []byte) error
 	// CheckAgent says why an agent of a project with this config could not be run. nil = whatever is well formed can.
 	CheckAgent func(projectID string, config *definition.Config) error
 }
@@ -78,6 +81,7 @@ type Catalog struct {
 	versions  *collection.Collection[directorypb.AgentVersion]
 	models    *collection.Collection[directorypb.Model]
 	providers *collection.Collection[directorypb.Provider]
+	shields   *collection.Collection[directorypb.Shield]
 }
 
 // New returns the catalog in a store.
@@ -115,6 +119,12 @@ func New(store collection.Store, env Env) *Catalog {
 			Key:   func(p *directorypb.Provider) string { return Key(p.GetProjectId(), p.GetKey()) },
 			Scope: func(p *directorypb.Provider) string { return collection.Scope(Providers, p.GetTenantId()) },
 			Terms: func(p *directorypb.Provider) []string { return []string{projectTerm(p.GetProjectId())} },
+		}),
+		shields: collection.Proto(store, collection.Declaration[directorypb.Shield]{
+			Name: Shields, Noun: "shield", MaxBytes: maxProjectBytes, Created: (*directorypb.Shield).GetCreatedAt,
+			Key:   func(s *directorypb.Shield) string { return Key(s.GetProjectId(), s.GetId()) },
+			Scope: func(s *directorypb.Shield) string { return collection.Scope(Shields, s.GetTenantId()) },
+			Terms: func(s *directorypb.Shield) []string { return []string{projectTerm(s.GetProjectId())} },
 		}),
 	}
 }

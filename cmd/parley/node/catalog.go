@@ -10,6 +10,7 @@ import (
 	"parley/actors/core/feature"
 	"parley/actors/core/identity"
 	"parley/actors/core/subscription"
+	"parley/actors/schema"
 	"parley/cmd/parley/node/configure"
 	"parley/cmd/parley/node/ids"
 	"parley/cmd/parley/node/records"
@@ -60,7 +61,8 @@ func fillRandom(into []byte) { _, _ = rand.Read(into) } // never fails: the runt
 func (n *Node) newCatalog() *catalog.Catalog {
 	return catalog.New(n.directory.records, catalog.Env{
 		NewID: ids.New(n.shards).NewID, Now: time.Now, Random: fillRandom, Seal: n.directory.seal.Seal, CheckAgent: n.directory.agents.CheckAgent,
-		Configured: func(projectID, key string) bool { _, is := n.directory.agents.Configured(projectID, key); return is },
+		CheckSchema: schema.Check,
+		Configured:  func(projectID, key string) bool { _, is := n.directory.agents.Configured(projectID, key); return is },
 	})
 }
 

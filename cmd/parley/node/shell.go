@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"parley/actors"
+	"parley/actors/approval"
 	"parley/actors/attempt"
 	"parley/actors/audit"
 	"parley/actors/conversation"
@@ -133,7 +134,7 @@ func (n *Node) newKinds(streams *actors.LiveStreams) ([]actors.Kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]actors.Kind{conversations, tasks, idempotency.New(idempotency.DefaultMaxAnswer), decision.New(), attempt.New(), audit.New(), webhooks, mails}, runs...), nil
+	return append([]actors.Kind{conversations, tasks, idempotency.New(idempotency.DefaultMaxAnswer), decision.New(), approval.New(), attempt.New(), audit.New(), webhooks, mails}, runs...), nil
 }
 
 // openOutbound makes the guard of outbound calls and the providers of models.

@@ -27,7 +27,7 @@ func Surfaces() []httpedge.Mounted {
 	return append(mounted, dashboardSurfaces(
 		true, dashboard.New(dashboard.Config{}, dashboard.Parts{}).Surface(), clientapi.New(client, clientapi.Parts{}).Console(),
 		dashboardWebhooks(webhooks.Parts{}), dashboardMembers(handler.Parts{}), dashboardAudit(auditlog.Parts{}), dashboardLicense(license.Parts{}),
-		clientapi.New(client, clientapi.Parts{}).Dashboard(),
+		clientapi.New(client, clientapi.Parts{}).Dashboard(), clientapi.New(client, clientapi.Parts{}).Aegis(),
 	)...)
 }
 

@@ -40,7 +40,7 @@ func TestGoldenDashboardDocument(t *testing.T) {
 	got := dashboard.Document(dashboardPath, own, describedOthers(
 		clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Console(),
 		dashboardWebhooks(webhooks.Parts{}), dashboardMembers(handler.Parts{}), dashboardAudit(auditlog.Parts{}), dashboardLicense(license.Parts{}),
-		clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Dashboard(),
+		clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Dashboard(), clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Aegis(),
 	)...)
 	got = lessIndented(t, got)
 	if *rewrite {
@@ -101,6 +101,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		"callAgent": logged, "createAgentResponse": logged, "createResponse": logged, "createSession": logged,
 		"chatCompletions": used, "embeddings": used, "moderations": used,
 		"logout": "it clears cookies of the browser", "chooseProject": "it sets a cookie of the browser",
+		"evaluateCall":   "the shield's own trail has it",
 		"forgotPassword": "it only sends a mail, and nobody says who asks",
 	}, exempt)
 	require.Greater(t, audited, 30)

@@ -13,6 +13,7 @@ import (
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
 	"parley/proto/agentpb"
+	"parley/proto/decisionpb"
 )
 
 // Permissions decide what a caller may do besides what the route takes, see permission.Engine.
@@ -52,8 +53,22 @@ type Parts struct {
 	CanPush func() bool
 	// Current says whether every node of the cluster has this release: adds up usage where it is, knows of queued messages. nil = they do.
 	Current func() bool
+	// Aegis is what shields need.
+	Aegis Aegis
 	// Schemas checks what a request brings along for JSON Schemas. nil = nothing is.
 	Schemas Schemas
+}
+
+// Aegis is what shields need of the rest of the node.
+type Aegis interface {
+	// ApprovalID is the id of the approval of a call, see aegis.Call.Binding.
+	ApprovalID(binding string) string
+	// IsApproval says whether a text can be such an id.
+	IsApproval(id string) bool
+	// Take counts a call under a key in the whole cluster, and says whether it is one of those that a minute may have.
+	Take(ctx context.Context, key string, perMinute int) (bool, error)
+	// Keep has a verdict written with others, within a moment. It waits while too many are to be written.
+	Keep(ctx context.Context, verdict *decisionpb.Verdict) error
 }
 
 // Schemas says what is wrong, in errors of the caller's.

@@ -1,0 +1,284 @@
+package aegis
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Stages at which a call is judged.
+const (
+	InputPre      = "input.pre"
+	RetrievalPre  = "retrieval.pre"
+	RetrievalPost = "retrieval.post"
+	ToolPre       = "tool.pre"
+	ToolPost      = "tool.post"
+	OutputPre     = "output.pre"
+)
+
+// Stages are all of them.
+func Stages() []string {
+	return []string{InputPre, RetrievalPre, RetrievalPost, ToolPre, ToolPost, OutputPre}
+}
+
+// Decision is what may become of a call. Of two the larger one is stricter.
+type Decision int
+
+// Decisions.
+const (
+	Allow Decision = iota
+	Redact
+	Sandbox
+	RequireApproval
+	Block
+)
+
+// Decisions are the names of all decisions, in their order.
+func Decisions() []string { return []string{"allow", "redact", "sandbox", "require_approval", "block"} }
+
+// String is a decision's name.
+func (d Decision) String() string { return Decisions()[d] }
+
+// Severities.
+const (
+	Low      = "low"
+	Medium   = "medium"
+	High     = "high"
+	Critical = "critical"
+)
+
+// Call is one thing that is about to happen.
+type Call struct {
+	Stage        string
+	Type, Name   string          // of the resource
+	Arguments    json.RawMessage // an object; nil = none
+	Content      json.RawMessage
+	Result       json.RawMessage
+	Actor        string
+	Roles        []string
+	SandboxReady bool // what has side effects can run where it does no harm
+}
+
+// Finding is one reason for a decision.
+type Finding struct {
+	Code     string
+	Severity string
+	Reason   string
+	Path     string // in the resource; "" = all of it
+	Decision Decision
+}
+
+// Mutation is what is taken out of a resource.
+type Mutation struct {
+	Path        string
+	Action      string // redact or remove
+	Replacement string
+}
+
+// Result is what is decided about a call.
+type Result struct {
+	Mode      string
+	Decision  Decision
+	Enforced  bool
+	Risk      float64 // 0 to 1
+	Version   string
+	Findings  []Finding
+	Mutations []Mutation
+	// Sanitized is the resource without what is redacted: what to go on with. nil = as it is.
+	Sanitized json.RawMessage
+}
+
+// Ports are what a shield needs of the rest of the server.
+type Ports struct {
+	// Fits says why arguments do not fit a schema.
+	Fits func(ctx context.Context, schema, arguments []byte) error
+	// Take counts a call under a key, and says whether it is one of those that a minute may have.
+	Take func(ctx context.Context, key string, perMinute int) (bool, error)
+	// Approved uses up the approval of this call, if it has one.
+	Approved func(ctx context.Context) (bool, error)
+}
+
+// Evaluate judges a call. An error means that it could not be told; nothing is allowed then.
+func (s *Shield) Evaluate(ctx context.Context, call *Call, ports Ports) (*Result, error) {
+	result := &Result{Mode: s.GetMode(), Version: s.Version(), Enforced: s.GetMode() == Enforce}
+	if s.GetMode() == Disabled {
+		return result, nil
+	}
+	j := &judgement{shield: s, call: call}
+	if err := j.tool(ctx, ports); err != nil {
+		return nil, err
+	}
+	sanitized, err := j.resource()
+	if err != nil {
+		return nil, err
+	}
+	if err := j.limits(ctx, ports); err != nil {
+		return nil, err
+	}
+	if j.strictest() == RequireApproval && result.Enforced {
+		approved, err := ports.Approved(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if approved {
+			j.findings = slices.DeleteFunc(j.findings, func(f Finding) bool { return f.Decision == RequireApproval })
+		}
+	}
+	result.Decision, result.Findings, result.Mutations = j.strictest(), j.findings, j.mutations
+	for _, f := range j.findings {
+		result.Risk = max(result.Risk, risk(f.Severity))
+	}
+	if len(j.mutations) > 0 && result.Enforced && result.Decision != Block {
+		result.Sanitized = sanitized
+	}
+	return result, nil
+}
+
+func risk(severity string) float64 {
+	switch severity {
+	case Critical:
+		return 1
+	case High:
+		return 0.8
+	case Medium:
+		return 0.5
+	default:
+		return 0.2
+	}
+}
+
+// judgement is what was found so far.
+type judgement struct {
+	shield    *Shield
+	call      *Call
+	findings  []Finding
+	mutations []Mutation
+}
+
+func (j *judgement) find(decision Decision, severity, code, reason, path string) {
+	j.findings = append(j.findings, Finding{Code: code, Severity: severity, Reason: reason, Path: path, Decision: decision})
+}
+
+func (j *judgement) strictest() Decision {
+	strictest := Allow
+	for _, f := range j.findings {
+		strictest = max(strictest, f.Decision)
+	}
+	return strictest
+}
+
+// tool judges who calls which tool with what.
+func (j *judgement) tool(ctx context.Context, ports Ports) error {
+	s, c := j.shield, j.call
+	if !strings.HasPrefix(c.Stage, "tool.") {
+		return nil
+	}
+	if slices.ContainsFunc(s.Rules.Deny, func(tool string) bool { return same(tool, c.Name) }) {
+		j.find(Block, High, "tool_denied", "tool "+c.Name+" is denied", "name")
+	}
+	if len(s.Rules.Allow) > 0 && !slices.ContainsFunc(s.Rules.Allow, func(tool string) bool { return same(tool, c.Name) }) {
+		j.find(Block, High, "tool_not_allowed", "tool "+c.Name+" is not among those that are allowed", "name")
+	}
+	if roles, bound := s.Rules.AllowedRoles[c.Name]; bound && !slices.ContainsFunc(c.Roles, func(role string) bool { return slices.Contains(roles, role) }) {
+		j.find(Block, High, "role_missing", "the actor has no role that may call "+c.Name, "")
+	}
+	if c.Stage != ToolPre {
+		return nil
+	}
+	if schema, is := s.Rules.ArgumentSchemas[c.Name]; is {
+		if err := ports.Fits(ctx, schema, orObject(c.Arguments)); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			j.find(Block, Medium, "arguments_invalid", "arguments do not fit: "+err.Error(), "arguments")
+		}
+	}
+	if effect := s.sideEffect(c.Name); effect == destructive || effect == external {
+		if c.SandboxReady {
+			j.find(Sandbox, Medium, "side_effect", "tool "+c.Name+" has an effect: "+effect, "name")
+		} else {
+			j.find(RequireApproval, High, "side_effect", "tool "+c.Name+" has an effect: "+effect, "name")
+		}
+	}
+	return nil
+}
+
+// same compares names of tools: a denied tool is not let through by its spelling.
+func same(a, b string) bool { return strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b)) }
+
+func orObject(raw json.RawMessage) []byte {
+	if len(raw) == 0 {
+		return []byte("{}")
+	}
+	return raw
+}
+
+// limits counts a call that nothing else has blocked: what is refused uses up nothing.
+func (j *judgement) limits(ctx context.Context, ports Ports) error {
+	s, c := j.shield, j.call
+	if j.strictest() == Block || c.Stage != ToolPre && c.Stage != InputPre && c.Stage != RetrievalPre {
+		return nil
+	}
+	for _, limit := range []struct {
+		most      int
+		key, what string
+	}{{s.Rules.Limits.PerActorPerMinute, "actor\x00" + c.Actor, "actor"}, {s.Rules.Limits.PerToolPerMinute, "tool\x00" + c.Name, "tool"}} {
+		if limit.most == 0 || limit.what == "tool" && c.Stage != ToolPre {
+			continue
+		}
+		within, err := ports.Take(ctx, limit.key, limit.most)
+		if err != nil {
+			return err
+		}
+		if !within {
+			j.find(Block, Medium, "rate_limit", "the "+limit.what+"'s limit of calls in a minute is reached", "")
+			return nil
+		}
+	}
+	return nil
+}
+
+// Binding names this very call of an actor under a shield: an approval is good for it and for no other.
+func (c *Call) Binding(s *Shield) string {
+	text, err := json.Marshal([]any{
+		s.GetTenantId(), s.GetProjectId(), s.GetId(), c.Actor, c.Stage, c.Type, c.Name, canonical(c.Arguments), canonical(c.Content), canonical(c.Result),
+	})
+	if err != nil {
+		return "" // unreachable: canonical returns JSON
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// canonical is JSON with its members in order and without blanks; numbers keep their digits.
+func canonical(raw json.RawMessage) json.RawMessage {
+	value, err := decode(raw)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return encode(value)
+}
+
+func decode(raw json.RawMessage) (value any, err error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	err = decoder.Decode(&value)
+	return value, err
+}
+
+func encode(value any) json.RawMessage {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(value) != nil {
+		return json.RawMessage("null") // unreachable: it was decoded from JSON
+	}
+	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
+}

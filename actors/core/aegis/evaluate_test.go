@@ -1,0 +1,210 @@
+package aegis_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/actors/core/aegis"
+)
+
+// world is what a shield needs of the server, by hand.
+type world struct {
+	taken    map[string]int
+	approved int
+	failing  error
+}
+
+func (w *world) ports() aegis.Ports {
+	return aegis.Ports{
+		Fits: func(_ context.Context, _, arguments []byte) error {
+			if string(arguments) == `{"bad":1}` {
+				return errors.New("bad is not known")
+			}
+			return nil
+		},
+		Take: func(_ context.Context, key string, perMinute int) (bool, error) {
+			w.taken[key]++
+			return w.taken[key] <= perMinute, w.failing
+		},
+		Approved: func(context.Context) (bool, error) {
+			w.approved--
+			return w.approved >= 0, w.failing
+		},
+	}
+}
+
+func shield(edit func(*aegis.Shield)) *aegis.Shield {
+	s, wrong := aegis.Of(aegis.Default("t1", "p1"))
+	if wrong != nil {
+		panic(wrong)
+	}
+	if edit != nil {
+		edit(s)
+	}
+	return s
+}
+
+func evaluate(t *testing.T, s *aegis.Shield, call aegis.Call) *aegis.Result {
+	t.Helper()
+	result, err := s.Evaluate(t.Context(), &call, (&world{taken: map[string]int{}}).ports())
+	require.NoError(t, err)
+	return result
+}
+
+func tool(name, arguments string) aegis.Call {
+	return aegis.Call{Stage: aegis.ToolPre, Type: "tool", Name: name, Arguments: json.RawMessage(arguments), Actor: "ann", Roles: []string{"clerk"}}
+}
+
+func TestRules(t *testing.T) {
+	bound := shield(func(s *aegis.Shield) {
+		s.Rules = aegis.Rules{
+			Deny: []string{"format_disk"}, SideEffects: map[string]string{"send_report": "read", "lookup": "external", "note": "write"},
+			AllowedRoles: map[string][]string{"payroll": {"boss"}}, AllowedDomains: []string{"example.com"}, DeniedDomains: []string{"evil.example.com"},
+			AllowedPathPrefixes: []string{"/data"}, DeniedPathPrefixes: []string{"/data/private"},
+			ArgumentSchemas: map[string]json.RawMessage{"strict": json.RawMessage(`{}`)}, Limits: aegis.Limits{MaxArgBytes: 200},
+		}
+	})
+	narrow := shield(func(s *aegis.Shield) { s.Rules.Allow = []string{"read_file"} })
+	for _, c := range []struct {
+		shield *aegis.Shield
+		call   aegis.Call
+		want   string
+		codes  string
+	}{
+		{bound, tool("lookup_order", `{}`), "allow", "[]"},
+		{bound, tool("Format_Disk ", `{}`), "block", "[tool_denied side_effect]"},
+		{bound, tool("send_report", `{}`), "allow", "[]"},
+		{bound, tool("lookup", `{}`), "require_approval", "[side_effect]"},
+		{bound, tool("deleteAccount", `{}`), "require_approval", "[side_effect]"},
+		{bound, tool("mail.send", `{}`), "require_approval", "[side_effect]"},
+		{bound, tool("note", `{}`), "allow", "[]"},
+		{bound, tool("payroll", `{}`), "block", "[role_missing]"},
+		{bound, tool("strict", `{"bad":1}`), "block", "[arguments_invalid]"},
+		{bound, tool("fetch", `{"url":"https://api.example.com/x"}`), "allow", "[]"},
+		{bound, tool("fetch", `{"url":"https://a.evil.example.com/x"}`), "block", "[domain_denied]"},
+		{bound, tool("fetch", `{"url":"https://example.com@bad.test/"}`), "block", "[domain_not_allowed dlp_email]"},
+		{bound, tool("fetch", `{"url":"https://bad.test\\@example.com/"}`), "block", "[domain_not_allowed]"},
+		{bound, tool("fetch", `{"q":"see //EXAMPLE.com./ and https://bad.test:80:80/"}`), "block", "[domain_not_allowed]"},
+		{bound, tool("fetch", `{"host":"notexample.com"}`), "block", "[domain_not_allowed]"},
+		{bound, tool("open", `{"path":"/data/a/../b.txt"}`), "allow", "[]"},
+		{bound, tool("open", `{"path":"/data/../etc/passwd"}`), "block", "[path_not_allowed]"},
+		{bound, tool("open", `{"path":"/data/x/%2e%2e/private/key"}`), "block", "[path_denied]"},
+		{bound, tool("open", `{"list":["file:///data/private"]}`), "block", "[path_denied]"},
+		{bound, tool("open", `{"path":"\\data\\..\\windows"}`), "block", "[path_not_allowed]"},
+		{bound, tool("open", `{"text":"`+fmt.Sprintf("%0250d", 0)+`"}`), "block", "[too_large]"},
+		{narrow, tool("read_file", `{}`), "allow", "[]"},
+		{narrow, tool("write_file", `{}`), "block", "[tool_not_allowed]"},
+		{bound, aegis.Call{Stage: aegis.InputPre, Type: "message", Name: "format_disk", Content: json.RawMessage(`"see https://bad.test"`)}, "allow", "[]"},
+	} {
+		got := evaluate(t, c.shield, c.call)
+		codes := []string{}
+		for _, f := range got.Findings {
+			codes = append(codes, f.Code)
+		}
+		require.Equal(t, []string{c.want, c.codes}, []string{got.Decision.String(), fmt.Sprint(codes)}, "%s %s", c.call.Name, c.call.Arguments)
+	}
+}
+
+func TestRedaction(t *testing.T) {
+	call := tool("lookup", `{"n":12345678901234567890,"to":["ann@example.com","nobody"],"ann@example.com":1,"card":4111111111111111,"html":"<b>"}`)
+	got := evaluate(t, shield(nil), call)
+	require.Equal(t, "redact", got.Decision.String())
+	require.Equal(t, `{"arguments":{"card":"[REDACTED:creditCard]","html":"<b>","n":12345678901234567890,"to":["[REDACTED:email]","nobody"]},"name":"lookup","type":"tool"}`, fmt.Sprint(string(got.Sanitized)))
+	require.Equal(t, []aegis.Mutation{
+		{Path: "arguments.ann@example.com", Action: "remove"},
+		{Path: "arguments.card", Action: "redact", Replacement: "[REDACTED:creditCard]"},
+		{Path: "arguments.to[0]", Action: "redact", Replacement: "[REDACTED:email]"},
+	}, got.Mutations)
+	require.InDelta(t, 0.8, got.Risk, 0)
+
+	simulated := evaluate(t, shield(func(s *aegis.Shield) { s.Mode = aegis.Simulate }), call)
+	require.Equal(t, []any{"redact", false, json.RawMessage(nil)}, []any{simulated.Decision.String(), simulated.Enforced, simulated.Sanitized})
+	off := evaluate(t, shield(func(s *aegis.Shield) { s.Mode = aegis.Disabled }), tool("delete", `{}`))
+	require.Equal(t, []any{"allow", false, 0}, []any{off.Decision.String(), off.Enforced, len(off.Findings)})
+	secretsOnly := evaluate(t, shield(func(s *aegis.Shield) { s.DLP.RedactPII = false }), call)
+	require.Equal(t, "allow", secretsOnly.Decision.String())
+}
+
+func TestApprovalsAndLimits(t *testing.T) {
+	w := &world{taken: map[string]int{}, approved: 1}
+	s := shield(func(s *aegis.Shield) { s.Rules.Limits = aegis.Limits{PerActorPerMinute: 2, PerToolPerMinute: 100} })
+	call := tool("send_mail", `{"to":"ann@example.com"}`)
+	decide := func() string {
+		got, err := s.Evaluate(t.Context(), &call, w.ports())
+		require.NoError(t, err)
+		return got.Decision.String()
+	}
+	require.Equal(t, []string{"redact", "require_approval", "block"}, []string{decide(), decide(), decide()}, "approved once; then over the limit")
+	require.Equal(t, 3, w.taken["actor\x00ann"])
+	call.SandboxReady, call.Actor = true, "ben"
+	require.Equal(t, "sandbox", decide())
+
+	w.failing = errors.New("the counters are away")
+	_, err := s.Evaluate(t.Context(), &call, w.ports())
+	require.Error(t, err, "never an allow")
+}
+
+func TestBindingIsOfOneCall(t *testing.T) {
+	s := shield(nil)
+	call := tool("pay", `{"to": "ann", "sum": 5}`)
+	same := tool("pay", `{"sum":5,"to":"ann"}`)
+	require.Equal(t, call.Binding(s), same.Binding(s))
+	other := s
+	for _, changed := range []func(*aegis.Call){
+		func(c *aegis.Call) { c.Actor = "ben" }, func(c *aegis.Call) { c.Name = "pay2" }, func(c *aegis.Call) { c.Stage = aegis.ToolPost },
+		func(c *aegis.Call) { c.Arguments = json.RawMessage(`{"to":"ann","sum":5.0}`) }, func(c *aegis.Call) { c.Content = json.RawMessage(`1`) },
+		func(*aegis.Call) { other = shield(func(s *aegis.Shield) { s.ProjectId = "p2" }) },
+	} {
+		edited := call
+		changed(&edited)
+		require.NotEqual(t, call.Binding(s), edited.Binding(other))
+	}
+}
+
+func TestValidate(t *testing.T) {
+	check := func(schema []byte) error {
+		if string(schema) == `{"type":7}` {
+			return errors.New("type is no text")
+		}
+		return nil
+	}
+	require.Nil(t, shield(nil).Validate(check))
+	for want, edit := range map[string]func(*aegis.Shield){
+		"name must be 1 to 200 characters":                 func(s *aegis.Shield) { s.Name = " " },
+		"mode must be one of: enforce, simulate, disabled": func(s *aegis.Shield) { s.Mode = "off" },
+		"rules.limits must be between 0 and 1073741824":    func(s *aegis.Shield) { s.Rules.Limits.MaxArgBytes = -1 },
+		"rules.deny must be 1 to 500 characters":           func(s *aegis.Shield) { s.Rules.Deny = []string{""} },
+		"rules.argumentSchemas.x: type is no text": func(s *aegis.Shield) {
+			s.Rules.ArgumentSchemas = map[string]json.RawMessage{"x": json.RawMessage(`{"type":7}`)}
+		},
+		"rules.sideEffects.x must be one of: none, read, write, destructive, external": func(s *aegis.Shield) { s.Rules.SideEffects = map[string]string{"x": "odd"} },
+	} {
+		refused := shield(edit).Validate(check)
+		require.NotNil(t, refused, want)
+		require.Equal(t, "INVALID_REQUEST: "+want, refused.Error())
+	}
+}
+
+func TestOfKnowsAllOfIt(t *testing.T) {
+	for rules, want := range map[string]string{
+		`{"deny":["x"],"limits":{"maxArgBytes":5}}`: "",
+		`{"denied":["x"]}`:                          `INVALID_REQUEST: rules has no field "denied"`,
+		`{"deny":"x"}`:                              "INVALID_REQUEST: rules.deny has the wrong type",
+		`[]`:                                        "INVALID_REQUEST: rules must be an object",
+	} {
+		record := aegis.Default("t1", "p1")
+		record.Rules = []byte(rules)
+		_, wrong := aegis.Of(record)
+		if want == "" {
+			require.Nil(t, wrong)
+			continue
+		}
+		require.NotNil(t, wrong, rules)
+		require.Equal(t, want, wrong.Error())
+	}
+}

@@ -1,0 +1,241 @@
+package aegis
+
+import (
+	"encoding/json"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/actors/core/dlp"
+)
+
+// resource judges what a call carries, and returns the resource without what is redacted.
+func (j *judgement) resource() (json.RawMessage, error) {
+	c, limits := j.call, j.shield.Rules.Limits
+	members := map[string]any{"type": c.Type, "name": c.Name}
+	for _, part := range []struct {
+		name string
+		raw  json.RawMessage
+		most int
+	}{{"arguments", c.Arguments, limits.MaxArgBytes}, {"content", c.Content, limits.MaxResultBytes}, {"result", c.Result, limits.MaxResultBytes}} {
+		if len(part.raw) == 0 {
+			continue
+		}
+		if part.most > 0 && len(part.raw) > part.most {
+			j.find(Block, Medium, "too_large", part.name+" has more than "+strconv.Itoa(part.most)+" bytes", part.name)
+			continue
+		}
+		value, err := decode(part.raw)
+		if err != nil {
+			return nil, err
+		}
+		members[part.name] = j.value(value, part.name, "")
+	}
+	return encode(members), nil
+}
+
+// value judges a JSON value at a place, whose last name is key, and returns it without what is redacted.
+func (j *judgement) value(value any, place, key string) any {
+	switch v := value.(type) {
+	case string:
+		j.reach(v, place, key)
+		return j.text(v, place)
+	case json.Number:
+		if clean := j.text(v.String(), place); clean != v.String() {
+			return clean
+		}
+		return v
+	case []any:
+		for i := range v {
+			v[i] = j.value(v[i], place+"["+strconv.Itoa(i)+"]", key)
+		}
+		return v
+	case map[string]any:
+		names := make([]string, 0, len(v))
+		for name := range v {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			at := place + "." + name
+			if j.named(name, at) {
+				delete(v, name)
+				continue
+			}
+			v[name] = j.value(v[name], at, name)
+		}
+		return v
+	default:
+		return value
+	}
+}
+
+// named says whether the name of a member is itself something to be taken out.
+func (j *judgement) named(name, place string) bool {
+	for _, f := range dlp.Scan(name) {
+		if j.redacts(f.Class) {
+			j.find(Redact, severity(f), "dlp_"+string(f.Kind), "a name is "+article(f.Kind), place)
+			j.mutations = append(j.mutations, Mutation{Path: place, Action: "remove"})
+			return true
+		}
+	}
+	return false
+}
+
+func (j *judgement) redacts(class dlp.Class) bool {
+	return class == dlp.Secret && j.shield.DLP.RedactSecrets || class == dlp.Personal && j.shield.DLP.RedactPII
+}
+
+// text returns a text without secrets and personal data.
+func (j *judgement) text(text, place string) string {
+	if !j.shield.DLP.RedactSecrets && !j.shield.DLP.RedactPII || len(text) > dlp.MaxText {
+		return text
+	}
+	var clean strings.Builder
+	last := 0
+	for _, f := range dlp.Scan(text) {
+		if !j.redacts(f.Class) {
+			continue
+		}
+		j.find(Redact, severity(f), "dlp_"+string(f.Kind), "the text holds "+article(f.Kind), place)
+		clean.WriteString(text[last:f.Start])
+		clean.WriteString("[REDACTED:" + string(f.Kind) + "]")
+		last = f.End
+	}
+	if last == 0 {
+		return text
+	}
+	clean.WriteString(text[last:])
+	j.mutations = append(j.mutations, Mutation{Path: place, Action: "redact", Replacement: clean.String()})
+	return clean.String()
+}
+
+func severity(f dlp.Finding) string {
+	switch {
+	case f.Kind == dlp.PrivateKey:
+		return Critical
+	case f.Class == dlp.Secret, f.Kind == dlp.CreditCard:
+		return High
+	default:
+		return Medium
+	}
+}
+
+func article(kind dlp.Kind) string { return "something of kind " + string(kind) }
+
+// reach judges which hosts and files a text names.
+func (j *judgement) reach(text, place, key string) {
+	if j.call.Stage != ToolPre && j.call.Stage != RetrievalPre {
+		return
+	}
+	rules := j.shield.Rules
+	if len(rules.AllowedDomains) > 0 || len(rules.DeniedDomains) > 0 {
+		for _, host := range hosts(text, key) {
+			switch {
+			case slices.ContainsFunc(rules.DeniedDomains, func(domain string) bool { return within(host, domain) }):
+				j.find(Block, High, "domain_denied", "host "+host+" is denied", place)
+			case len(rules.AllowedDomains) > 0 && !slices.ContainsFunc(rules.AllowedDomains, func(domain string) bool { return within(host, domain) }):
+				j.find(Block, High, "domain_not_allowed", "host "+host+" is not among those that are allowed", place)
+			}
+		}
+	}
+	if len(rules.AllowedPathPrefixes) == 0 && len(rules.DeniedPathPrefixes) == 0 {
+		return
+	}
+	file, is := filePath(text, key)
+	if !is {
+		return
+	}
+	up := file // where a path leads that goes up far enough
+	for strings.HasPrefix(up, "../") {
+		up = strings.TrimPrefix(up, "../")
+	}
+	if up != file {
+		up = "/" + up
+	}
+	switch {
+	case slices.ContainsFunc(rules.DeniedPathPrefixes, func(prefix string) bool { return below(file, prefix) || below(up, prefix) }):
+		j.find(Block, High, "path_denied", "path "+file+" is denied", place)
+	case len(rules.AllowedPathPrefixes) > 0 && !slices.ContainsFunc(rules.AllowedPathPrefixes, func(prefix string) bool { return below(file, prefix) }):
+		j.find(Block, High, "path_not_allowed", "path "+file+" is not below one that is allowed", place)
+	}
+}
+
+// hosts are the hosts that a text names: of its URLs, and the text itself where its name says that it is one.
+func hosts(text, key string) []string {
+	var all []string
+	rest := text
+	for {
+		at := strings.Index(rest, "//")
+		if at < 0 {
+			break
+		}
+		rest = rest[at+2:]
+		end := strings.IndexAny(rest, " \t\r\n\"'<>`")
+		if end < 0 {
+			end = len(rest)
+		}
+		if host := hostOf(rest[:end]); host != "" {
+			all = append(all, host)
+		}
+	}
+	switch strings.ToLower(key) {
+	case "host", "hostname", "domain", "url", "uri", "endpoint", "server", "address":
+		if len(all) == 0 && text != "" && !strings.ContainsAny(text, " \t\n") {
+			if host := hostOf(text); host != "" {
+				all = append(all, host)
+			}
+		}
+	}
+	return all
+}
+
+// hostOf is the host that a URL without its scheme leads to; of what is no URL, what stands where the host would.
+func hostOf(rest string) string {
+	rest = strings.ReplaceAll(rest, `\`, "/")
+	if parsed, err := url.Parse("https://" + rest); err == nil {
+		return plainHost(parsed.Hostname())
+	}
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	return plainHost(rest[strings.LastIndexByte(rest, '@')+1:])
+}
+
+// plainHost is a host as it is compared: in lower case, without the dot of the root.
+func plainHost(host string) string { return strings.TrimRight(strings.ToLower(host), ".") }
+
+// within says whether a host is a domain or below it.
+func within(host, domain string) bool {
+	domain = strings.TrimPrefix(strings.TrimPrefix(plainHost(domain), "*"), ".")
+	return host == domain || strings.HasSuffix(host, "."+domain)
+}
+
+// filePath is the path that a text is, without detours, false where it is none.
+func filePath(text, key string) (string, bool) {
+	named := slices.Contains([]string{
+		"path", "file", "filename", "file_name", "filepath", "file_path", "dir", "directory", "folder", "src", "dst", "source", "destination",
+	}, strings.ToLower(key))
+	slashed := strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(text), "file://"), `\`, "/")
+	drive := len(slashed) > 2 && slashed[1] == ':' && slashed[2] == '/'
+	rooted := strings.HasPrefix(slashed, "/") || strings.HasPrefix(slashed, "./") || strings.HasPrefix(slashed, "../") || strings.HasPrefix(slashed, "~") || drive
+	if !named && !rooted || text == "" || strings.Contains(text, "://") && !strings.HasPrefix(text, "file://") {
+		return "", false
+	}
+	for range 3 { // encoded once, or more often
+		plain, err := url.PathUnescape(slashed)
+		if err != nil || plain == slashed {
+			break
+		}
+		slashed = strings.ReplaceAll(plain, `\`, "/")
+	}
+	return path.Clean(strings.ReplaceAll(slashed, "\x00", "")), true
+}
+
+// below says whether a path is a prefix or below it.
+func below(file, prefix string) bool {
+	prefix = path.Clean(strings.ReplaceAll(prefix, `\`, "/"))
+	return file == prefix || prefix == "/" && strings.HasPrefix(file, "/") || strings.HasPrefix(file, prefix+"/")
+}

@@ -1,0 +1,55 @@
+package dlp_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/actors/core/dlp"
+)
+
+func TestScan(t *testing.T) {
+	for text, want := range map[string]map[string]dlp.Kind{
+		"": {},
+		"order 4111 1111 1111 1112 is on its way":         {},
+		"card 4111-1111-1111-1111, thanks":                {"4111-1111-1111-1111": dlp.CreditCard},
+		"4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1":                 {"4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1": dlp.CreditCard},
+		"write to ann.lee+x@example.co.uk.":               {"ann.lee+x@example.co.uk": dlp.Email},
+		"ann at example dot com, at once":                 {"ann at example dot com": dlp.Email},
+		"ann (at) mail (dot) example (dot) com":           {"ann (at) mail (dot) example (dot) com": dlp.Email},
+		"а nn@ехаmple.com":                                {"nn@ехаmple.com": dlp.Email},
+		"TC 10000000146":                                  {"10000000146": dlp.TCKN},
+		"TC 10000000147":                                  {},
+		"IBAN DE89 3704 0044 0532 0130 00 please":         {"DE89 3704 0044 0532 0130 00": dlp.IBAN},
+		"TR330006100519786457841326":                      {"TR330006100519786457841326": dlp.IBAN},
+		"ssn 078-05-1120":                                 {"078-05-1120": dlp.SocialSecurity},
+		"id 978-70-1234":                                  {"978-70-1234": dlp.TaxpayerID},
+		"+90 532 123 45 67":                               {"+90 532 123 45 67": dlp.Phone},
+		"(212) 555-0187":                                  {"(212) 555-0187": dlp.Phone},
+		"on 2026-11-27 at 12:30:45":                       {},
+		"born 27.11.1990":                                 {"27.11.1990": dlp.BirthDate},
+		"from 203.0.113.9 to 127.0.0.1":                   {"203.0.113.9": dlp.IPAddress},
+		"version 1.2.3.4":                                 {},
+		"2001:db8::8a2e:370:7334 there":                   {"2001:db8::8a2e:370:7334": dlp.IPAddress},
+		"bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq":      {"bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq": dlp.CryptoWallet},
+		"1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa":              {"1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa": dlp.CryptoWallet},
+		"AKIAIOSFODNN7EXAMPLE":                            {"AKIAIOSFODNN7EXAMPLE": dlp.CloudKeyID},
+		"A K I A I O S F O D N N 7 E X A M P L E":         {"A K I A I O S F O D N N 7 E X A M P L E": dlp.CloudKeyID},
+		"password: hunter2!, ok":                          {"hunter2!": dlp.AssignedSecret},
+		"password: ${PASSWORD}":                           {},
+		`{"api_key": "a8f5f167f44f4964e6c998dee827110c"}`: {"a8f5f167f44f4964e6c998dee827110c": dlp.AssignedSecret},
+		"Authorization: Bearer abcdef0123456789":          {"abcdef0123456789": dlp.BearerToken},
+		"postgres://app:s3cret!@db/x":                     {"s3cret!": dlp.URLPassword},
+		"4f9d2c9b0f9c1c6a5f6a1f0d7f2b3c4d5e6f7a8b":        {},
+		"VEMgMTAwMDAwMDAxNDYgaXMgbWluZQ==":                {"VEMgMTAwMDAwMDAxNDYgaXMgbWluZQ==": dlp.TCKN},
+		"-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\n.": {"-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----": dlp.PrivateKey},
+		"٤١١١ ١١١١ ١١١١ ١١١١":                                                     {"٤١١١ ١١١١ ١١١١ ١١١١": dlp.CreditCard},
+		"4111\u200b1111\u200b1111\u200b1111":                                      {"4111\u200b1111\u200b1111\u200b1111": dlp.CreditCard},
+	} {
+		got := map[string]dlp.Kind{}
+		for _, f := range dlp.Scan(text) {
+			got[text[f.Start:f.End]] = f.Kind
+		}
+		require.Equal(t, want, got, text)
+	}
+}
