@@ -13,11 +13,13 @@ A2A   := cmd/parley/testdata/a2a
 MCP   := cmd/parley/testdata/mcp
 # The accessibility checker of the page's tests, and the packages that the page's vendored code is copied from.
 PAGE  := cmd/parley/testdata/page
+# The linter of API documents, and what makes types of them.
+APIDOCS := cmd/parley/testdata/apidocs
 # Where `make run` keeps its data.
 DATA  ?= parley-data
 
 .DEFAULT_GOAL := help
-.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke bench-gate bench-client nightly generate routes fmt lint vet tidy deadcode browser network openai a2a mcp page-tools page-vendor page-types clean
+.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke bench-gate bench-client nightly generate routes fmt lint vet tidy deadcode browser network openai a2a mcp apidocs page-tools page-vendor page-types clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -33,7 +35,7 @@ run: build ## build, start one node on its embedded defaults, say where to click
 cluster: build ## start three nodes on this machine and say how to play with them
 	@./cmd/parley/cluster.sh
 
-test: browser network openai a2a mcp page-tools page-types ## everything that must pass: all tests of all packages, with real processes and a real browser
+test: browser network openai a2a mcp apidocs page-tools page-types ## everything that must pass: all tests of all packages, with real processes and a real browser
 	$(GO) run ./.ci/gate ./... ./.ci/gate
 
 check: fmt-check vet lint ## format, vet, lint, and the tests that need no process or browser
@@ -42,7 +44,7 @@ check: fmt-check vet lint ## format, vet, lint, and the tests that need no proce
 # The actor engine sets the global logger of gRPC whenever a node starts, unguarded: several nodes in one test process
 # would be reported for nothing else.
 RACE = -race '-gcflags=google.golang.org/grpc/grpclog/...=-race=false -l'
-race: browser network openai a2a mcp page-tools ## all tests under the race detector
+race: browser network openai a2a mcp apidocs page-tools ## all tests under the race detector
 	$(GO) test $(RACE) -timeout 40m ./...
 
 SEED ?= 1
@@ -127,6 +129,10 @@ a2a: ## install the npm clients of A2A for the tests with them, where they are m
 mcp: ## install the reference server of MCP for the tests with it, where it is missing
 	@command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm) >/dev/null
 	@cd $(MCP) && (cmp -s package-lock.json node_modules/.installed || (npm ci --silent && cp package-lock.json node_modules/.installed))
+
+apidocs: ## install what checks the API documents, where it is missing
+	@command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm) >/dev/null
+	@cd $(APIDOCS) && (cmp -s package-lock.json node_modules/.installed || (npm ci --silent && cp package-lock.json node_modules/.installed))
 
 page-tools: ## install the accessibility checker for the page tests, where it is missing
 	@command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm) >/dev/null

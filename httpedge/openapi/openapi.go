@@ -29,7 +29,7 @@ type Described interface {
 	Described() (value any, nullable bool)
 }
 
-// Either is a type whose JSON is that of one of several types, of which it returns values; nil = null.
+// Either is a type whose JSON is that of one of several types, of which it returns values; nil behind the first = null.
 type Either interface {
 	Either() []any
 }
@@ -98,6 +98,7 @@ func Document(info Info, routes []endpoint.Route) []byte {
 		"tags":       b.tags,
 		"paths":      b.paths,
 		"components": components,
+		"security":   []object{}, // none, which is said
 	}
 	if info.BearerAuth {
 		components["securitySchemes"] = object{"BearerAuth": object{"type": "http", "scheme": "bearer"}}

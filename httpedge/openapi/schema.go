@@ -72,17 +72,15 @@ func (b *builder) described(t reflect.Type, in use) (object, bool) {
 }
 
 func (b *builder) either(e Either, in use) object {
-	schema := object{}
 	var forms []object
 	for _, form := range e.Either() {
 		if form == nil {
-			schema["nullable"] = true
+			forms[0] = asNullable(forms[0])
 			continue
 		}
 		forms = append(forms, b.schema(reflect.TypeOf(form), in))
 	}
-	schema["oneOf"] = forms
-	return schema
+	return object{"oneOf": forms}
 }
 
 // union makes a component of the union and one of each variant, named after the value that tells it apart: "UserMessageEvent" of
@@ -110,10 +108,10 @@ func (b *builder) union(t reflect.Type, u Union, in use) object {
 	return reference(name)
 }
 
-// asNullable allows null. In OpenAPI 3.0 a reference cannot have siblings, hence allOf.
+// asNullable allows null. In OpenAPI 3.0 a reference cannot have siblings, hence allOf, and nullable says nothing without a type.
 func asNullable(schema object) object {
 	if _, isReference := schema["$ref"]; isReference {
-		return object{"allOf": []object{schema}, "nullable": true}
+		return object{"allOf": []object{schema}, "nullable": true, "type": "object"}
 	}
 	schema["nullable"] = true
 	return schema
@@ -193,6 +191,7 @@ func (b *builder) property(field reflect.StructField, in use) object {
 	if field.Tag.Get("any") == "true" {
 		delete(schema, "type")
 		delete(schema, "additionalProperties")
+		delete(schema, "nullable") // without a type it says nothing: null is a value, too
 	}
 	if _, isReference := schema["$ref"]; isReference && len(extra) > 0 {
 		schema = object{"allOf": []object{schema}}
