@@ -19,7 +19,7 @@ APIDOCS := cmd/parley/testdata/apidocs
 DATA  ?= parley-data
 
 .DEFAULT_GOAL := help
-.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke bench-gate bench-client nightly generate routes fmt lint vet tidy deadcode browser network openai a2a mcp apidocs page-tools page-vendor page-types clean
+.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke bench-gate bench-client nightly generate routes fmt lint vet tidy deadcode browser network openai a2a mcp apidocs page-tools page-vendor docs-vendor page-types clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -145,6 +145,10 @@ page-vendor: page-tools ## copy the page's vendored code from the packages that 
 	cp $(PAGE)/node_modules/htm/dist/htm.mjs httpedge/web/page/vendor/htm.mjs
 	cd $(PAGE)/node_modules/@speed-highlight/core/dist && cp tokenize.js $(CURDIR)/httpedge/web/page/vendor/highlight/ && \
 		cd languages && cp $(notdir $(wildcard httpedge/web/page/vendor/highlight/languages/*.js)) $(CURDIR)/httpedge/web/page/vendor/highlight/languages/
+
+docs-vendor: ## copy what the pages of the API documents load from the package VERSION
+	@dir=$$(mktemp -d) && npm pack --silent --pack-destination $$dir swagger-ui-dist@$(VERSION) >/dev/null && tar xzf $$dir/*.tgz -C $$dir && \
+		for file in httpedge/apidocs/swagger/*.gz; do gzip -9nc $$dir/package/$$(basename $$file .gz) >$$file || exit 1; done; rm -r $$dir
 
 page-types: page-tools ## check the types of the console's modules
 	cd $(PAGE) && node_modules/.bin/tsc --project .
