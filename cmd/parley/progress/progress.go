@@ -135,11 +135,13 @@ func (b *Bar) Close() {
 	if b == nil {
 		return
 	}
-	b.once.Do(func() { close(b.stop) })
-	b.loop.Wait()
-	if b.terminal {
-		fmt.Fprint(b.w, "\r\x1b[K")
-	}
+	b.once.Do(func() {
+		close(b.stop)
+		b.loop.Wait()
+		if b.terminal {
+			fmt.Fprint(b.w, "\r\x1b[K")
+		}
+	})
 }
 
 func (b *Bar) show() {

@@ -25,6 +25,7 @@ func TestTerminal(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		b.Close()
+		b.Close()
 		lines := strings.Split(out.String(), "\r")
 		require.Len(t, lines, 1+50+1, "five a second, and no more")
 		require.Equal(t, "\x1b[K", lines[51], "nothing is left on the line")
