@@ -13,11 +13,13 @@ A2A   := cmd/parley/testdata/a2a
 MCP   := cmd/parley/testdata/mcp
 # The accessibility checker of the page's tests, and the packages that the page's vendored code is copied from.
 PAGE  := cmd/parley/testdata/page
+# The linter of API documents, and what makes types of them.
+APIDOCS := cmd/parley/testdata/apidocs
 # Where `make run` keeps its data.
 DATA  ?= parley-data
 
 .DEFAULT_GOAL := help
-.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke bench-gate bench-client nightly generate routes fmt lint vet tidy deadcode browser network openai a2a mcp page-tools page-vendor page-types clean
+.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke bench-gate bench-client nightly generate routes fmt lint vet tidy deadcode browser network openai a2a mcp apidocs page-tools page-vendor docs-vendor page-types picture clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -33,7 +35,7 @@ run: build ## build, start one node on its embedded defaults, say where to click
 cluster: build ## start three nodes on this machine and say how to play with them
 	@./cmd/parley/cluster.sh
 
-test: browser network openai a2a mcp page-tools page-types ## everything that must pass: all tests of all packages, with real processes and a real browser
+test: browser network openai a2a mcp apidocs page-tools page-types ## everything that must pass: all tests of all packages, with real processes and a real browser
 	$(GO) run ./.ci/gate ./... ./.ci/gate
 
 check: fmt-check vet lint ## format, vet, lint, and the tests that need no process or browser
@@ -42,7 +44,7 @@ check: fmt-check vet lint ## format, vet, lint, and the tests that need no proce
 # The actor engine sets the global logger of gRPC whenever a node starts, unguarded: several nodes in one test process
 # would be reported for nothing else.
 RACE = -race '-gcflags=google.golang.org/grpc/grpclog/...=-race=false -l'
-race: browser network openai a2a mcp page-tools ## all tests under the race detector
+race: browser network openai a2a mcp apidocs page-tools ## all tests under the race detector
 	$(GO) test $(RACE) -timeout 40m ./...
 
 SEED ?= 1
@@ -128,6 +130,10 @@ mcp: ## install the reference server of MCP for the tests with it, where it is m
 	@command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm) >/dev/null
 	@cd $(MCP) && (cmp -s package-lock.json node_modules/.installed || (npm ci --silent && cp package-lock.json node_modules/.installed))
 
+apidocs: ## install what checks the API documents, where it is missing
+	@command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm) >/dev/null
+	@cd $(APIDOCS) && (cmp -s package-lock.json node_modules/.installed || (npm ci --silent && cp package-lock.json node_modules/.installed))
+
 page-tools: ## install the accessibility checker for the page tests, where it is missing
 	@command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm) >/dev/null
 	@cd $(PAGE) && (cmp -s package-lock.json node_modules/.installed || (npm ci --silent && cp package-lock.json node_modules/.installed))
@@ -140,8 +146,15 @@ page-vendor: page-tools ## copy the page's vendored code from the packages that 
 	cd $(PAGE)/node_modules/@speed-highlight/core/dist && cp tokenize.js $(CURDIR)/httpedge/web/page/vendor/highlight/ && \
 		cd languages && cp $(notdir $(wildcard httpedge/web/page/vendor/highlight/languages/*.js)) $(CURDIR)/httpedge/web/page/vendor/highlight/languages/
 
+docs-vendor: ## copy what the pages of the API documents load from the package VERSION
+	@dir=$$(mktemp -d) && npm pack --silent --pack-destination $$dir swagger-ui-dist@$(VERSION) >/dev/null && tar xzf $$dir/*.tgz -C $$dir && \
+		for file in httpedge/apidocs/swagger/*.gz; do gzip -9nc $$dir/package/$$(basename $$file .gz) >$$file || exit 1; done; rm -r $$dir
+
 page-types: page-tools ## check the types of the console's modules
 	cd $(PAGE) && node_modules/.bin/tsc --project .
+
+picture: browser ## take the picture of README.md anew
+	PARLEY_PICTURE=$(CURDIR)/docs/chat.webp $(GO) run ./.ci/gate -run '^TestReadmePicture$$' ./cmd/parley
 
 clean: ## remove what was built
 	rm -rf $(BIN)

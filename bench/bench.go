@@ -234,6 +234,7 @@ func runScenario(ctx context.Context, chosen scenario, o *Options, stderr io.Wri
 		}
 		defer func() { //nolint:contextcheck // cleaning up must not end with the caller
 			kept := o.cluster.stop(err != nil || report.failed())
+			live.done()
 			if kept != "" {
 				fmt.Fprintf(stderr, "parley bench %s: data and logs of the nodes are in %s\n", chosen.name, kept)
 			}

@@ -57,12 +57,12 @@ const (
 // contest runs the rivals in turns, a slice of time each, for the options' duration in all, in changing order.
 func contest(ctx context.Context, o *Options, live *progress, rivals []*rival) error {
 	if o.WarmUp > 0 {
-		live.phase("warm-up")
+		live.warmUp(o)
 		for _, r := range rivals {
 			r.slice(ctx, o, live, o.WarmUp/time.Duration(len(rivals)))
 		}
 	}
-	live.phase("measuring")
+	live.measuring(o)
 	for _, r := range rivals {
 		r.total, r.took, r.rates, r.p99s, r.costs, r.cpu = newTally(), 0, nil, nil, nil, 0
 	}

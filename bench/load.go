@@ -64,10 +64,10 @@ func (t *tally) merge(other *tally) {
 // run warms up, then measures, and returns what was measured and how long that took.
 func (l *load) run(ctx context.Context) (*tally, time.Duration) {
 	if l.options.WarmUp > 0 {
-		l.live.phase("warm-up")
+		l.live.warmUp(l.options)
 		l.phase(ctx, time.Now().Add(l.options.WarmUp), 0)
 	}
-	l.live.phase("measuring")
+	l.live.measuring(l.options)
 	if l.begin != nil {
 		l.begin()
 	}
@@ -145,7 +145,7 @@ const preparers = 64
 
 // prepare runs n preparations, a bounded number at once, and stops at the first that fails.
 func prepare(ctx context.Context, live *progress, what string, n int, do func(i int) error) error {
-	live.phase(what)
+	live.preparing(what, n)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(preparers)
 	for i := range n {

@@ -1,60 +1,43 @@
 package bench
 
 import (
-	"fmt"
 	"io"
-	"sync"
-	"sync/atomic"
-	"time"
+
+	bar "parley/cmd/parley/progress"
 )
 
-// progress prints a line a second about the run to standard error.
-type progress struct {
-	w      io.Writer
-	ok     atomic.Int64
-	failed atomic.Int64
-	name   atomic.Value
-	stop   chan struct{}
-	once   sync.Once
-	ended  sync.WaitGroup
-}
+// progress tells about the run on standard error.
+type progress struct{ bar *bar.Bar }
 
 func newProgress(w io.Writer, quiet bool) *progress {
-	p := &progress{w: w, stop: make(chan struct{})}
-	p.name.Store("starting")
-	if !quiet {
-		p.ended.Go(p.loop)
+	if quiet {
+		return &progress{}
 	}
-	return p
+	return &progress{bar.New(w, bar.Things)}
 }
 
-func (p *progress) loop() {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	var before int64
-	for {
-		select {
-		case <-p.stop:
-			return
-		case <-ticker.C:
-			now := p.ok.Load()
-			fmt.Fprintf(p.w, "%-28s %8d/s  %10d ok  %6d failed\n", p.name.Load(), now-before, now, p.failed.Load())
-			before = now
-		}
+func (p *progress) phase(name string) { p.bar.Begin(bar.Phase{Name: name}) }
+
+// measuring is the phase that the options describe.
+func (p *progress) measuring(o *Options) {
+	phase := bar.Phase{Name: "measuring", Total: int64(o.Count)}
+	if o.Count == 0 {
+		phase.Takes = o.Duration
 	}
+	p.bar.Begin(phase)
 }
 
-func (p *progress) phase(name string) { p.name.Store(name) }
+func (p *progress) warmUp(o *Options) { p.bar.Begin(bar.Phase{Name: "warm-up", Takes: o.WarmUp}) }
+
+// preparing is a phase of n preparations.
+func (p *progress) preparing(name string, n int) { p.bar.Begin(bar.Phase{Name: name, Total: int64(n)}) }
 
 func (p *progress) count(err error) {
 	if err != nil {
-		p.failed.Add(1)
+		p.bar.Fail()
 		return
 	}
-	p.ok.Add(1)
+	p.bar.Add(1)
 }
 
-func (p *progress) done() {
-	p.once.Do(func() { close(p.stop) })
-	p.ended.Wait()
-}
+func (p *progress) done() { p.bar.Close() }

@@ -264,7 +264,7 @@ func fill(ctx context.Context, o *Options, live *progress) error {
 		mu.Unlock()
 		return c.call("POST", "/conversations/"+id+"/messages", body, 200, completed)
 	}}
-	live.phase("filling")
+	live.preparing("filling", limited.Count)
 	total := l.phase(ctx, time.Time{}, int64(limited.Count))
 	if len(total.errors) > 0 {
 		return fmt.Errorf("fill with state: %v", total.errors)

@@ -19,7 +19,7 @@ func runIdle(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	if !sleepUntil(ctx, time.Now().Add(o.Settle)) {
 		return nil, ctx.Err()
 	}
-	live.phase("measuring")
+	live.measuring(o)
 	all := o.cluster.Nodes()
 	before := make([]time.Duration, len(all))
 	for i, n := range all {

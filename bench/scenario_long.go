@@ -26,7 +26,7 @@ func runLong(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	live.phase("writing messages")
+	live.preparing("writing messages", o.Messages/2)
 	body := ordinary()
 	began := time.Now()
 	for range o.Messages / 2 {

@@ -3,6 +3,7 @@ package httpedge_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"strings"
@@ -441,6 +442,15 @@ func TestWriteRoutes(t *testing.T) {
 	require.Equal(t, "# desk", first.Text())
 	require.True(t, first.Scan())
 	require.Equal(t, []string{"POST", "/desk/echo/{name}", "echo", "desk:write", "200", "-"}, strings.Fields(first.Text()))
+	out.Reset()
+	require.NoError(t, httpedge.WriteRoutes(&out, mounted, httpedge.RouteTable{JSON: true, Source: true}))
+	var rows []map[string]any
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &rows))
+	require.Regexp(t, `httpedge/.*_test\.go:\d+$`, rows[0]["source"])
+	delete(rows[0], "source")
+	require.Equal(t, map[string]any{
+		"surface": "desk", "method": "POST", "path": "/desk/echo/{name}", "handler": "echo", "access": "desk:write", "status": 200.0, "errors": []any{},
+	}, rows[0])
 }
 
 // TestSite: a server that does not ask who calls takes requests of its own pages and of programs.

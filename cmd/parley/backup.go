@@ -17,6 +17,7 @@ import (
 
 	"parley/actors/core/feature"
 	"parley/cmd/parley/node"
+	"parley/cmd/parley/progress"
 	"parley/persistence"
 )
 
@@ -32,10 +33,10 @@ func takeBackup(ctx context.Context, args []string, s surroundings) int {
 		fmt.Fprintln(s.stderr, "parley backup: --out is required")
 		return exitUsage
 	}
-	return ended(s, backupTo(ctx, from, *to, s.stdout))
+	return ended(s, backupTo(ctx, from, *to, s))
 }
 
-func backupTo(ctx context.Context, from *operator, name string, w io.Writer) (err error) {
+func backupTo(ctx context.Context, from *operator, name string, s surroundings) (err error) {
 	if _, err = os.Lstat(name); err == nil {
 		return fmt.Errorf("%s exists", name)
 	}
@@ -48,16 +49,20 @@ func backupTo(ctx context.Context, from *operator, name string, w io.Writer) (er
 			err = errors.Join(err, draft.Close(), os.Remove(draft.Name()))
 		}
 	}()
+	shown := progress.New(s.stderr, progress.Bytes)
+	defer shown.Close()
+	shown.Begin(progress.Phase{Name: "copying", Total: from.stateBytes(ctx)})
 	body, err := from.call(ctx, http.MethodGet, "/v1/backup")
 	if err != nil {
 		return err
 	}
-	size, err := io.Copy(draft, body)
+	size, err := io.Copy(draft, shown.Reader(body))
 	_ = body.Close()
 	if err != nil {
 		return fmt.Errorf("the backup broke off: %w", err)
 	}
-	manifest, err := checkBackup(draft, size)
+	manifest, err := checkBackup(draft, size, shown)
+	shown.Close()
 	if err != nil {
 		return fmt.Errorf("the backup broke off: %w", err)
 	}
@@ -70,9 +75,21 @@ func backupTo(ctx context.Context, from *operator, name string, w io.Writer) (er
 	if err = os.Rename(draft.Name(), name); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "%s: cluster %s, %d shards, %.1f MiB, taken in %s\n",
+	_, err = fmt.Fprintf(s.stdout, "%s: cluster %s, %d shards, %.1f MiB, taken in %s\n",
 		name, manifest.ClusterID, manifest.Shards, float64(size)/(1<<20), manifest.Ended.Sub(manifest.Begun).Round(time.Millisecond))
 	return err
+}
+
+// stateBytes is how much state the cluster holds: about as much as its backup, but for the directory and the framing. 0 = unknown.
+func (o *operator) stateBytes(ctx context.Context) (sum int64) {
+	found, _, err := o.status(ctx)
+	if err != nil {
+		return 0
+	}
+	for i := range found.Shards {
+		sum += int64(found.Shards[i].Bytes)
+	}
+	return sum
 }
 
 // maxManifest bounds the size of a manifest.
@@ -101,7 +118,7 @@ func readManifest(file *zip.Reader) (*node.Manifest, error) {
 }
 
 // checkBackup verifies the checksum of every part.
-func checkBackup(r io.ReaderAt, size int64) (*node.Manifest, error) {
+func checkBackup(r io.ReaderAt, size int64, shown *progress.Bar) (*node.Manifest, error) {
 	file, err := zip.NewReader(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("it is no backup, or not a whole one: %w", err)
@@ -110,26 +127,35 @@ func checkBackup(r io.ReaderAt, size int64) (*node.Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	shown.Begin(progress.Phase{Name: "checking", Total: sizeOf(manifest)})
 	for i := range manifest.Parts {
 		part := &manifest.Parts[i]
 		if part.Group != uint32(i) || part.File != node.PartName(part.Group) {
 			return nil, fmt.Errorf("its manifest names %s where shard %d should be", part.File, i)
 		}
-		if err := checkPart(file, part); err != nil {
+		if err := checkPart(file, part, shown); err != nil {
 			return nil, fmt.Errorf("%s: %w", part.File, err)
 		}
 	}
 	return manifest, nil
 }
 
-func checkPart(file *zip.Reader, part *node.Part) error {
+// sizeOf is the size of all parts.
+func sizeOf(manifest *node.Manifest) (sum int64) {
+	for i := range manifest.Parts {
+		sum += manifest.Parts[i].Size
+	}
+	return sum
+}
+
+func checkPart(file *zip.Reader, part *node.Part, shown *progress.Bar) error {
 	stream, err := file.Open(part.File)
 	if err != nil {
 		return err
 	}
 	defer stream.Close() //nolint:errcheck // only read
 	sum := sha256.New()
-	if _, err := io.Copy(sum, stream); err != nil {
+	if _, err := io.Copy(sum, shown.Reader(stream)); err != nil {
 		return err
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != part.SHA256 {
@@ -150,10 +176,10 @@ func restore(ctx context.Context, args []string, s surroundings) int {
 		fmt.Fprintln(s.stderr, "parley restore: --from and --data-dir are required")
 		return exitUsage
 	}
-	return ended(s, restoreFrom(ctx, *from, *to, s.stdout))
+	return ended(s, restoreFrom(ctx, *from, *to, s))
 }
 
-func restoreFrom(ctx context.Context, name, dir string, w io.Writer) error {
+func restoreFrom(ctx context.Context, name, dir string, s surroundings) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return err
@@ -163,7 +189,9 @@ func restoreFrom(ctx context.Context, name, dir string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	manifest, err := checkBackup(file, info.Size())
+	shown := progress.New(s.stderr, progress.Bytes)
+	defer shown.Close()
+	manifest, err := checkBackup(file, info.Size(), shown)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -171,16 +199,28 @@ func restoreFrom(ctx context.Context, name, dir string, w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+	shown.Begin(progress.Phase{Name: "restoring", Total: sizeOf(manifest)})
 	identity, err := persistence.Restore(ctx, persistence.Options{Dir: dir, Level: manifest.Level}, manifest.Shards, func(group uint32) (io.ReadCloser, error) {
-		return parts.Open(node.PartName(group))
+		part, failed := parts.Open(node.PartName(group))
+		if failed != nil {
+			return nil, failed
+		}
+		return counted{shown.Reader(part), part}, nil
 	})
+	shown.Close()
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", name, err)
 	}
-	_, err = fmt.Fprintf(w, `%s holds the state of cluster %s as of %s, as a new cluster: %s
+	_, err = fmt.Fprintf(s.stdout, `%s holds the state of cluster %s as of %s, as a new cluster: %s
 Start its first node on it, then let others join with empty data directories:
 
   parley serve --data-dir %s
 `, dir, manifest.ClusterID, manifest.Begun.Local().Format(time.DateTime), identity.ClusterID, dir)
 	return err
+}
+
+// counted is a part of a backup whose reading is shown.
+type counted struct {
+	io.Reader
+	io.Closer
 }

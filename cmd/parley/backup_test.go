@@ -34,7 +34,7 @@ func TestBackupOfALaterReleaseIsRefused(t *testing.T) {
 		require.NoError(t, file.Close())
 		name, to := filepath.Join(t.TempDir(), "backup.zip"), filepath.Join(t.TempDir(), "data")
 		require.NoError(t, os.WriteFile(name, text.Bytes(), 0o600))
-		require.ErrorContains(t, restoreFrom(t.Context(), name, to, &text), want)
+		require.ErrorContains(t, restoreFrom(t.Context(), name, to, surroundings{stdout: &text, stderr: &text}), want)
 		require.NoDirExists(t, to)
 	}
 }

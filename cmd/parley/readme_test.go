@@ -158,7 +158,7 @@ func (r *readmeTree) paste(document string) string {
 			program, _, _ := strings.Cut(programs[b.language], " ")
 			script += fmt.Sprintf("if ! type %s; then echo 'skipped'; else %s <<'END_OF_PROGRAM'\n%sEND_OF_PROGRAM\nfi\n", program, programs[b.language], text)
 		default:
-			require.Contains(r.t, []string{"yaml", "mermaid", "nginx"}, b.language, "line %d", b.line)
+			require.Contains(r.t, []string{"yaml", "mermaid", "nginx", "ts"}, b.language, "line %d", b.line)
 		}
 	}
 	return r.bash(script)

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
-	"fmt"
 
 	"parley/cmd/parley/node"
 	"parley/httpedge"
@@ -12,16 +10,10 @@ import (
 
 // routes prints the route table with each route's position in the code.
 func routes(_ context.Context, args []string, s surroundings) int {
-	set := flag.NewFlagSet("parley routes", flag.ContinueOnError)
-	set.SetOutput(s.stderr)
-	set.Usage = func() { fmt.Fprintln(s.stderr, "usage: parley routes") }
-	err := set.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case err != nil || set.NArg() > 0:
-		set.Usage()
-		return exitUsage
+	flags := flag.NewFlagSet("routes", flag.ContinueOnError)
+	asJSON := flags.Bool("json", false, "print JSON")
+	if _, err := parse(flags, args, s, operands{}); err != nil {
+		return ended(s, err)
 	}
-	return finish(s, httpedge.WriteRoutes(s.stdout, node.Surfaces(), httpedge.RouteTable{Source: true}))
+	return ended(s, httpedge.WriteRoutes(s.stdout, node.Surfaces(), httpedge.RouteTable{Source: true, JSON: *asJSON}))
 }

@@ -1,7 +1,6 @@
 package eventlog
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -110,10 +109,11 @@ func TestEveryEventOnTheWire(t *testing.T) {
 			ToolRemembered: &conversationpb.ToolRemembered{Tool: "search", Forgotten: true},
 		}}, `"tool.forgotten","data":{"tool_name":"search"}`},
 	}
+	described := documentedEvents(t, false)
 	for _, c := range cases {
 		c.event.Seq, c.event.RunId, c.event.CreatedAt = 7, "run_1", 1_700_000_000_123
 		got := string(Append(nil, c.event, Conversation))
-		require.True(t, json.Valid([]byte(got)), got)
+		fits(t, described, c.event)
 		require.Equal(t, `{"seq":7,"type":`+c.want+`,"run_id":"run_1","created_at":"2023-11-14T22:13:20.123Z"}`, got)
 	}
 }
@@ -131,8 +131,10 @@ func TestEveryTypeCanBeSelected(t *testing.T) {
 	require.Zero(t, typeBit("session.unknown"))
 }
 
-// TestEveryPublicEventHasData: each member of Event.body that has a public type is written with the values that it holds.
+// TestEveryPublicEventHasData: each member of Event.body that has a public type is written with the values that it holds, all of which
+// the documents describe.
 func TestEveryPublicEventHasData(t *testing.T) {
+	described := documentedEvents(t, true)
 	bodies := new(conversationpb.Event).ProtoReflect().Descriptor().Oneofs().ByName("body").Fields()
 	for i := range bodies.Len() {
 		event := &conversationpb.Event{Seq: 1}
@@ -140,8 +142,11 @@ func TestEveryPublicEventHasData(t *testing.T) {
 		if event.PublicType() == "" {
 			continue
 		}
+		if closed := event.GetActionClosed(); closed != nil {
+			closed.Resolution = []byte(`{"type":"tool_approval","decision":"allow","approvedArgs":{"a":1},"rememberForSession":true}`)
+		}
+		fits(t, described, event)
 		line := Append(nil, event, Conversation)
-		require.True(t, json.Valid(line), string(line))
 		if event.GetCancelRequested() == nil { // which has nothing to show
 			require.NotContains(t, string(line), `"data":{},`, bodies.Get(i).Name())
 		}

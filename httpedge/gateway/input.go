@@ -8,6 +8,7 @@ import (
 
 	"parley/actors/core/failure"
 	"parley/actors/machine/rawjson"
+	"parley/httpedge/endpoint/wire"
 	"parley/proto/failurepb"
 )
 
@@ -39,6 +40,11 @@ func (f *fields) model() (string, *failure.Failure) {
 	return key, nil
 }
 
+type (
+	textOrTexts  = wire.TextOr[[]string]
+	textOrObject = wire.TextOr[map[string]any]
+)
+
 // chatInput is the body of POST /chat/completions. What is not in the document's list goes to OpenAI-compatible providers; what
 // becomes of it with others is in DIVERGENCES.md.
 type chatInput struct {
@@ -50,17 +56,17 @@ type chatInput struct {
 	MaxCompletionTokens  int               `json:"max_completion_tokens" doc:"Wins over max_tokens"`
 	Stream               bool              `json:"stream"`
 	StreamOptions        json.RawMessage   `json:"stream_options" doc:"{include_usage}"`
-	Stop                 json.RawMessage   `json:"stop" any:"true" doc:"400 for models of the Responses API"`
+	Stop                 textOrTexts       `json:"stop" doc:"400 for models of the Responses API"`
 	PresencePenalty      float64           `json:"presence_penalty" doc:"400 for models that are not OpenAI-compatible, unless 0"`
 	FrequencyPenalty     float64           `json:"frequency_penalty" doc:"As presence_penalty"`
 	Seed                 int               `json:"seed" doc:"400 for models that are not OpenAI-compatible"`
 	User                 string            `json:"user"`
 	SafetyIdentifier     string            `json:"safety_identifier"`
 	Tools                []json.RawMessage `json:"tools"`
-	ToolChoice           json.RawMessage   `json:"tool_choice" any:"true"`
+	ToolChoice           textOrObject      `json:"tool_choice"`
 	ParallelToolCalls    bool              `json:"parallel_tool_calls"`
 	Functions            []json.RawMessage `json:"functions" doc:"Of old clients; 400 for models that are not OpenAI-compatible"`
-	FunctionCall         json.RawMessage   `json:"function_call" any:"true" doc:"As functions"`
+	FunctionCall         textOrObject      `json:"function_call" doc:"As functions"`
 	ResponseFormat       json.RawMessage   `json:"response_format"`
 	Reasoning            json.RawMessage   `json:"reasoning"`
 	ReasoningEffort      string            `json:"reasoning_effort"`
@@ -103,12 +109,12 @@ func (in *chatInput) Validate() *failure.Failure {
 
 // embeddingsInput is the body of POST /embeddings.
 type embeddingsInput struct {
-	Model          string          `json:"model" required:"true" doc:"Key of the model"`
-	Input          json.RawMessage `json:"input" required:"true" any:"true" doc:"A text, or an array of texts"`
-	Dimensions     int             `json:"dimensions"`
-	EncodingFormat string          `json:"encoding_format" enum:"float,base64"`
-	User           string          `json:"user"`
-	RequestID      string          `json:"request_id" doc:"Comes back in the answer"`
+	Model          string      `json:"model" required:"true" doc:"Key of the model"`
+	Input          textOrTexts `json:"input" required:"true" doc:"A text, or an array of texts"`
+	Dimensions     int         `json:"dimensions"`
+	EncodingFormat string      `json:"encoding_format" enum:"float,base64"`
+	User           string      `json:"user"`
+	RequestID      string      `json:"request_id" doc:"Comes back in the answer"`
 
 	fields
 }
@@ -152,8 +158,8 @@ func isTexts(raw []byte) bool {
 
 // moderationsInput is the body of POST /moderations.
 type moderationsInput struct {
-	Input json.RawMessage `json:"input" required:"true" any:"true" doc:"A text, an array of texts, or parts of text"`
-	Model string          `json:"model" doc:"Key of the guardrail; default: the built-in one"`
+	Input moderated `json:"input" required:"true" doc:"A text, an array of texts, or parts of text"`
+	Model string    `json:"model" doc:"Key of the guardrail; default: the built-in one"`
 
 	fields
 	key   string
@@ -181,6 +187,17 @@ func (in *moderationsInput) Validate() *failure.Failure {
 	return refused
 }
 
+// moderated is a text, texts, or parts of text.
+type moderated struct{}
+
+// Either implements openapi.Either.
+func (moderated) Either() []any { return []any{"", []string{}, []textPart{}} }
+
+type textPart struct {
+	Type string `json:"type" enum:"text,input_text"`
+	Text string `json:"text"`
+}
+
 // readTexts takes a text, an array of texts (each judged by itself), or parts of text (judged as one).
 func readTexts(raw []byte) ([]string, *failure.Failure) {
 	var text string
@@ -192,10 +209,7 @@ func readTexts(raw []byte) ([]string, *failure.Failure) {
 		_ = json.Unmarshal(raw, &texts) // it is texts
 		return texts, nil
 	}
-	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
+	var parts []textPart
 	if json.Unmarshal(raw, &parts) != nil || len(parts) == 0 || len(parts) > maxTexts {
 		return nil, invalid("input", failure.BadModerationInput)
 	}

@@ -3,7 +3,7 @@
 //
 // Properties come from json tags; the tags doc, enum, format, any (JSON of any type) and required add what a Go type
 // cannot express. In responses a property without omitempty is required; in request bodies one with the tag required,
-// which its handler checks. A type with its own JSON encoding implements Described.
+// which its handler checks. A type with its own JSON encoding implements Described, Either or Union.
 //
 // The document is deterministic: the same routes give the same bytes. Every request body has an example that the server takes as it
 // stands: examples.json holds them by the names of the handlers.
@@ -29,9 +29,15 @@ type Described interface {
 	Described() (value any, nullable bool)
 }
 
-// Either is a type whose JSON is that of one of several types, of which it returns values.
+// Either is a type whose JSON is that of one of several types, of which it returns values; nil behind the first = null.
 type Either interface {
 	Either() []any
+}
+
+// Union is a type whose JSON is that of one of several types, which the value of a property tells apart: variants holds a value of
+// each type.
+type Union interface {
+	Union() (property string, variants map[string]any)
 }
 
 // Info is the part of the document that does not come from the routes.
@@ -92,6 +98,7 @@ func Document(info Info, routes []endpoint.Route) []byte {
 		"tags":       b.tags,
 		"paths":      b.paths,
 		"components": components,
+		"security":   []object{}, // none, which is said
 	}
 	if info.BearerAuth {
 		components["securitySchemes"] = object{"BearerAuth": object{"type": "http", "scheme": "bearer"}}
@@ -304,7 +311,7 @@ func (b *builder) success(route *endpoint.Route) object {
 	}
 	if route.Kind == endpoint.Bytes {
 		if len(route.Media) == 0 {
-			content["application/json"] = object{"schema": object{"type": "object"}}
+			content["application/json"] = object{"schema": openObject()}
 		}
 		for _, media := range route.Media {
 			content[media] = object{"schema": binary()}

@@ -2,8 +2,10 @@ package openapi
 
 import (
 	"encoding/json"
+	"maps"
 	"path"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -26,41 +28,90 @@ func (b *builder) schema(t reflect.Type, in use) object {
 		return object{"type": "integer"}
 	case reflect.Slice, reflect.Array:
 		if t == reflect.TypeFor[json.RawMessage]() {
-			return object{"type": "object"}
+			return openObject()
 		}
 		return object{"type": "array", "items": b.schema(t.Elem(), in)}
 	case reflect.Struct:
 		return b.component(t, in)
+	case reflect.Map:
+		switch t.Elem().Kind() {
+		case reflect.Interface:
+			return openObject()
+		case reflect.Pointer:
+			return object{"type": "object", "additionalProperties": asNullable(b.schema(t.Elem(), in))}
+		default:
+			return object{"type": "object", "additionalProperties": b.schema(t.Elem(), in)}
+		}
 	default:
-		return object{"type": "object"}
+		return openObject()
 	}
 }
+
+// openObject is an object of which nothing more is said.
+func openObject() object { return object{"type": "object", "additionalProperties": true} }
 
 func (b *builder) described(t reflect.Type, in use) (object, bool) {
-	value := reflect.New(t)
-	if e, ok := value.Interface().(Either); ok && t.Kind() != reflect.Pointer {
-		var forms []object
-		for _, form := range e.Either() {
-			forms = append(forms, b.schema(reflect.TypeOf(form), in))
-		}
-		return object{"oneOf": forms}, true
-	}
-	d, ok := value.Interface().(Described)
-	if !ok || t.Kind() == reflect.Pointer {
+	if t.Kind() == reflect.Pointer {
 		return nil, false
 	}
-	looksLike, nullable := d.Described()
-	schema := b.schema(reflect.TypeOf(looksLike), in)
-	if !nullable {
-		return schema, true
+	switch value := reflect.New(t).Interface().(type) {
+	case Union:
+		return b.union(t, value, in), true
+	case Either:
+		return b.either(value, in), true
+	case Described:
+		looksLike, nullable := value.Described()
+		schema := b.schema(reflect.TypeOf(looksLike), in)
+		if !nullable {
+			return schema, true
+		}
+		return asNullable(schema), true
+	default:
+		return nil, false
 	}
-	return asNullable(schema), true
 }
 
-// asNullable allows null. In OpenAPI 3.0 a reference cannot have siblings, hence allOf.
+func (b *builder) either(e Either, in use) object {
+	var forms []object
+	for _, form := range e.Either() {
+		if form == nil {
+			forms[0] = asNullable(forms[0])
+			continue
+		}
+		forms = append(forms, b.schema(reflect.TypeOf(form), in))
+	}
+	return object{"oneOf": forms}
+}
+
+// union makes a component of the union and one of each variant, named after the value that tells it apart: "UserMessageEvent" of
+// user.message in Event.
+func (b *builder) union(t reflect.Type, u Union, in use) object {
+	name := componentName(t, in)
+	if _, ok := b.schemas[name]; ok {
+		return reference(name)
+	}
+	property, variants := u.Union()
+	var forms []object
+	mapping := object{}
+	for _, value := range slices.Sorted(maps.Keys(variants)) {
+		variant := ""
+		for word := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == '.' || r == '_' }) {
+			variant += exported(word)
+		}
+		variant += name
+		schema := b.structSchema(reflect.TypeOf(variants[value]), in)
+		schema["properties"].(object)[property] = object{"type": "string", "enum": []string{value}} //nolint:errcheck,forcetypeassert // of structSchema
+		b.schemas[variant] = schema
+		forms, mapping[value] = append(forms, reference(variant)), componentPath+variant
+	}
+	b.schemas[name] = object{"oneOf": forms, "discriminator": object{"propertyName": property, "mapping": mapping}}
+	return reference(name)
+}
+
+// asNullable allows null. In OpenAPI 3.0 a reference cannot have siblings, hence allOf, and nullable says nothing without a type.
 func asNullable(schema object) object {
 	if _, isReference := schema["$ref"]; isReference {
-		return object{"allOf": []object{schema}, "nullable": true}
+		return object{"allOf": []object{schema}, "nullable": true, "type": "object"}
 	}
 	schema["nullable"] = true
 	return schema
@@ -87,12 +138,12 @@ func (b *builder) component(t reflect.Type, in use) object {
 	return reference(name)
 }
 
-// componentName makes "Conversation" of conversationSchema and "Agent" of agentRecord.
+// componentName makes "Conversation" of conversationSchema, "Agent" of agentRecord, and "Updated" of updated[budget].
 func componentName(t reflect.Type, in use) string {
 	if declared, is := t.FieldByName("Component"); is && t.Name() == "" { // a struct that was declared as data
 		return declared.Tag.Get("component")
 	}
-	name := t.Name()
+	name, _, _ := strings.Cut(t.Name(), "[")
 	for _, suffix := range []string{"Schema", "Record", "Out", "Input"} {
 		name = strings.TrimSuffix(name, suffix)
 	}
@@ -146,6 +197,8 @@ func (b *builder) property(field reflect.StructField, in use) object {
 	}
 	if field.Tag.Get("any") == "true" {
 		delete(schema, "type")
+		delete(schema, "additionalProperties")
+		delete(schema, "nullable") // without a type it says nothing: null is a value, too
 	}
 	if _, isReference := schema["$ref"]; isReference && len(extra) > 0 {
 		schema = object{"allOf": []object{schema}}

@@ -19,7 +19,7 @@ type callAgentIn struct {
 	Key    string          `path:"agentKey"`
 	Accept string          `header:"Accept" doc:"text/event-stream: errors of methods that stream come as an event, too"`
 	RPC    string          `json:"jsonrpc" enum:"2.0" required:"true"`
-	ID     json.RawMessage `json:"id" any:"true" doc:"A string, a number or null"`
+	ID     callID          `json:"id" doc:"A string, a number or null"`
 	Method string          `json:"method" required:"true" doc:"Of 0.3: message/send, message/stream, tasks/get, tasks/cancel, tasks/resubscribe, tasks/pushNotificationConfig/set, get, list and delete. Of 1.0: SendMessage, SendStreamingMessage, GetTask, CancelTask, SubscribeToTask, CreateTaskPushNotificationConfig, GetTask..., ListTask...s and DeleteTask..."`
 	Params json.RawMessage `json:"params" any:"true"`
 
@@ -178,11 +178,17 @@ func (r *answer) AppendJSON(dst []byte) []byte {
 // Either implements openapi.Either.
 func (r *answer) Either() []any { return []any{callAnswerSchema{}, []callAnswerSchema{}} }
 
+// callID is what a caller finds the answer by.
+type callID struct{ json.RawMessage }
+
+// Either implements openapi.Either.
+func (callID) Either() []any { return []any{"", float64(0), nil} }
+
 type callAnswerSchema struct {
-	RPC    string           `json:"jsonrpc" enum:"2.0"`
-	ID     *json.RawMessage `json:"id" any:"true" doc:"That of the call, null where it has none"`
-	Result json.RawMessage  `json:"result,omitempty" any:"true" doc:"A task; 1.0 wraps that of a message: {task}"`
-	Error  *errorSchema     `json:"error,omitempty"`
+	RPC    string          `json:"jsonrpc" enum:"2.0"`
+	ID     callID          `json:"id" doc:"That of the call, null where it has none"`
+	Result json.RawMessage `json:"result,omitempty" any:"true" doc:"A task; 1.0 wraps that of a message: {task}"`
+	Error  *errorSchema    `json:"error,omitempty"`
 }
 
 type errorSchema struct {

@@ -29,8 +29,8 @@ type waitingCalls struct {
 // waiting finds in the items outputs of function calls that the named session waits for, nil when there are none. What stands
 // before them the session has already: clients that send all of a run's steps send it again. Nothing but system items
 // may follow.
-func (a *api) waiting(ctx context.Context, r *responding, agent *agentpb.Agent, items []inputItem) (*waitingCalls, error) {
-	outputs := slices.ContainsFunc(items, func(item inputItem) bool { return item.Type == itemOutput })
+func (a *api) waiting(ctx context.Context, r *responding, agent *agentpb.Agent, items []responseItem) (*waitingCalls, error) {
+	outputs := slices.ContainsFunc(items, func(item responseItem) bool { return item.Type == itemOutput })
 	id, missing, refused := r.order.named()
 	if refused != nil || id == "" || !outputs || !turns.Plausible(id) {
 		return nil, nil //nolint:nilerr,nilnil // prepare refuses it in its order
@@ -56,7 +56,7 @@ func (a *api) waiting(ctx context.Context, r *responding, agent *agentpb.Agent, 
 		switch item := &items[i]; {
 		case item.isSystem():
 			message := &messageInput{}
-			message.read(item.Content)
+			message.read(item.Content.RawMessage)
 			found.system = append(found.system, message.Text)
 		case i > last && item.Type != itemReasoning:
 			return nil, nested(i, handler.Invalid(failure.OutputsNotLast))
@@ -67,7 +67,7 @@ func (a *api) waiting(ctx context.Context, r *responding, agent *agentpb.Agent, 
 
 // take finds the outputs that the session waits for, with the index of the last one (-1 = none), and the loose ones: outputs of
 // calls that are neither pending nor in the items.
-func (w *waitingCalls) take(items []inputItem) (last int, loose []looseOutput, refused *failure.Failure) {
+func (w *waitingCalls) take(items []responseItem) (last int, loose []looseOutput, refused *failure.Failure) {
 	called := map[string]bool{}
 	last = -1
 	for i, item := range items {
@@ -76,7 +76,7 @@ func (w *waitingCalls) take(items []inputItem) (last int, loose []looseOutput, r
 			called[item.CallID] = true
 		case item.Type != itemOutput:
 		case isWaiting(w.state, item.CallID):
-			text, unfit := outputText(item.Output)
+			text, unfit := outputText(item.Output.RawMessage)
 			if unfit != nil {
 				return 0, nil, nested(i, unfit)
 			}
@@ -164,7 +164,7 @@ func (a *api) mayAnswer(ctx context.Context, w *waitingCalls) error {
 }
 
 // resolveItems replaces references by the items of sessions that they refer to.
-func (a *api) resolveItems(ctx context.Context, in *itemsInput) ([]inputItem, error) {
+func (a *api) resolveItems(ctx context.Context, in *itemsInput) ([]responseItem, error) {
 	if in.failure != nil {
 		return nil, in.failure
 	}
@@ -223,7 +223,7 @@ func (a *api) messageAt(ctx context.Context, place itemPlace) (*conversationpb.M
 }
 
 // referredItem is the item that stands at a place of an answer, nil when there is none.
-func referredItem(message *conversationpb.Message, place itemPlace) *inputItem {
+func referredItem(message *conversationpb.Message, place itemPlace) *responseItem {
 	at := place.at
 	if place.kind == "msg" {
 		content := message.GetContent()
@@ -231,13 +231,13 @@ func referredItem(message *conversationpb.Message, place itemPlace) *inputItem {
 			return nil
 		}
 		text := strings.TrimLeft(content[at:], "\n")
-		return &inputItem{Type: itemMessage, Role: "assistant", Content: quoted(text)}
+		return &responseItem{Type: itemMessage, Role: "assistant", Content: contentInput{RawMessage: quoted(text)}}
 	}
 	calls := message.GetToolCalls()
 	if at >= len(calls) {
 		return nil
 	}
-	return &inputItem{Type: itemCall, CallID: calls[at].GetId(), Name: calls[at].GetName(), Arguments: calls[at].GetArguments()}
+	return &responseItem{Type: itemCall, CallID: calls[at].GetId(), Name: calls[at].GetName(), Arguments: calls[at].GetArguments()}
 }
 
 func notFoundItem(at int, id string) *failure.Failure {

@@ -22,7 +22,7 @@ type responseOrder struct {
 	Version            versionInput           `json:"version" doc:"Pins a published version"`
 	PreviousResponseID anyText                `json:"previous_response_id" doc:"resp_ and the id of the session to continue"`
 	SessionID          anyText                `json:"session_id" doc:"Session to continue"`
-	Conversation       conversationInput      `json:"conversation" any:"true" doc:"Session to continue: its id, or {id}"`
+	Conversation       conversationInput      `json:"conversation" doc:"Session to continue: its id, or {id}"`
 	Budget             handler.BudgetInput    `json:"budget" doc:"Of the session that this request creates; ignored when one is continued"`
 	Background         bool                   `json:"background" doc:"Answer with a run (202) and carry it out in the background"`
 	CallbackURL        anyText                `json:"callback_url" doc:"Where changes of the run are posted; goes with background"`
@@ -35,7 +35,7 @@ type responseOrder struct {
 type createAgentResponseIn struct {
 	responseOrder
 
-	Input messageInput `json:"input" required:"true" any:"true" doc:"Text, or items of which the last one of role user is the message: text, or parts input_text, input_file (file_id, or file_data and filename) and input_image (image_url with a data URL, or file_id)"`
+	Input messageInput `json:"input" required:"true" doc:"Text, or items of which the last one of role user is the message: text, or parts input_text, input_file (file_id, or file_data and filename) and input_image (image_url with a data URL, or file_id)"`
 
 	dropped string // name of the first field that is not taken
 }
@@ -163,8 +163,12 @@ func (c *conversationInput) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Described implements openapi.Described.
-func (c conversationInput) Described() (value any, nullable bool) { return json.RawMessage(nil), true }
+// Either implements openapi.Either.
+func (c conversationInput) Either() []any { return []any{"", conversationSchema{}, nil} }
+
+type conversationSchema struct {
+	ID string `json:"id" required:"true"`
+}
 
 // checkForm refuses what can be told from the body alone, in the order of document 3, 8.1, up to where the agent is looked up.
 func (in *responseOrder) checkForm() *failure.Failure {

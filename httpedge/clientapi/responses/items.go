@@ -17,23 +17,23 @@ const maxItems = 2000
 
 // itemsInput is the input of POST /responses: a text, or items in the order of the conversation.
 type itemsInput struct {
-	items   []inputItem
+	items   []responseItem
 	failure *failure.Failure
 }
 
-// inputItem is an item of an input, of any type.
-type inputItem struct {
-	Type      string          `json:"type"`
-	ID        string          `json:"id"`
-	Role      string          `json:"role"`
-	Content   json.RawMessage `json:"content"`
-	CallID    string          `json:"call_id"`
-	Name      string          `json:"name"`
-	Arguments string          `json:"arguments"`
-	Output    json.RawMessage `json:"output"`
+// responseItem is an item of an input, of any type.
+type responseItem struct {
+	Type      string       `json:"type" enum:"message,function_call,function_call_output,item_reference,reasoning" doc:"message, when it has a role; item_reference, when it has an id alone"`
+	ID        string       `json:"id"`
+	Role      string       `json:"role" enum:"user,assistant,system,developer" doc:"message"`
+	Content   contentInput `json:"content" doc:"message"`
+	CallID    string       `json:"call_id" doc:"function_call, function_call_output"`
+	Name      string       `json:"name" doc:"function_call"`
+	Arguments string       `json:"arguments" doc:"function_call: JSON text"`
+	Output    contentInput `json:"output" doc:"function_call_output"`
 }
 
-func (i *inputItem) isSystem() bool {
+func (i *responseItem) isSystem() bool {
 	return i.Type == itemMessage && (i.Role == "system" || i.Role == "developer")
 }
 
@@ -52,7 +52,7 @@ func (in *itemsInput) UnmarshalJSON(raw []byte) error {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		if strings.TrimSpace(text) != "" {
-			in.items = []inputItem{{Type: itemMessage, Role: "user", Content: wire.Line(raw)}}
+			in.items = []responseItem{{Type: itemMessage, Role: "user", Content: contentInput{RawMessage: wire.Line(raw)}}}
 		}
 		return nil
 	}
@@ -64,7 +64,7 @@ func (in *itemsInput) UnmarshalJSON(raw []byte) error {
 		in.failure = handler.Invalid(failure.TooManyItems).In("input").Param("most", maxItems)
 		return nil
 	}
-	in.items = make([]inputItem, len(items))
+	in.items = make([]responseItem, len(items))
 	for i, one := range items {
 		item := &in.items[i]
 		if json.Unmarshal(one, item) != nil || asksNothing(one) {
@@ -81,8 +81,8 @@ func (in *itemsInput) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Described implements openapi.Described.
-func (in itemsInput) Described() (value any, nullable bool) { return json.RawMessage(nil), false }
+// Either implements openapi.Either.
+func (in itemsInput) Either() []any { return []any{"", []responseItem{}} }
 
 // transcript is an input as a conversation stores it: earlier messages, the newest message of the user, and the tool calls that
 // followed it.
@@ -116,7 +116,7 @@ type looseOutput struct {
 }
 
 // readItems makes a transcript of items, of which references have been replaced by what they refer to.
-func readItems(items []inputItem) (*transcript, *failure.Failure) {
+func readItems(items []responseItem) (*transcript, *failure.Failure) {
 	t := &transcript{calls: map[string]*givenCall{}}
 	for i := range items {
 		if refused := t.take(i, &items[i]); refused != nil {
@@ -142,7 +142,7 @@ func readItems(items []inputItem) (*transcript, *failure.Failure) {
 	return t, nil
 }
 
-func (t *transcript) take(at int, item *inputItem) *failure.Failure {
+func (t *transcript) take(at int, item *responseItem) *failure.Failure {
 	switch item.Type {
 	case itemMessage:
 		return t.message(at, item)
@@ -193,9 +193,9 @@ func (t *transcript) open(another bool) *conversationpb.ToolUse {
 	return t.round
 }
 
-func (t *transcript) message(at int, item *inputItem) *failure.Failure {
+func (t *transcript) message(at int, item *responseItem) *failure.Failure {
 	message := &messageInput{}
-	message.read(item.Content)
+	message.read(item.Content.RawMessage)
 	if message.failure != nil {
 		return message.failure
 	}
@@ -219,8 +219,8 @@ func (t *transcript) message(at int, item *inputItem) *failure.Failure {
 	return nested(at, handler.Invalid(failure.BadItemRole))
 }
 
-func (t *transcript) output(at int, item *inputItem) *failure.Failure {
-	text, refused := outputText(item.Output)
+func (t *transcript) output(at int, item *responseItem) *failure.Failure {
+	text, refused := outputText(item.Output.RawMessage)
 	if refused != nil {
 		return nested(at, refused)
 	}

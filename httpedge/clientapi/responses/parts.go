@@ -9,6 +9,7 @@ import (
 
 	"parley/actors/core/failure"
 	"parley/httpedge/clientapi/handler"
+	"parley/httpedge/endpoint/wire"
 	"parley/httpedge/filing"
 )
 
@@ -63,30 +64,37 @@ func (m *messageInput) UnmarshalJSON(raw []byte) error {
 	}
 	for i := len(items) - 1; i >= 0; i-- {
 		var item struct {
-			Role    string          `json:"role"`
-			Content json.RawMessage `json:"content"`
+			Role    string       `json:"role"`
+			Content contentInput `json:"content"`
 		}
 		if json.Unmarshal(items[i], &item) == nil && item.Role == "user" {
-			m.read(item.Content)
+			m.read(item.Content.RawMessage)
 			return nil
 		}
 	}
 	return nil
 }
 
-// Described implements openapi.Described.
-func (m messageInput) Described() (value any, nullable bool) { return json.RawMessage(nil), false }
+// Either implements openapi.Either.
+func (m messageInput) Either() []any { return []any{"", []responseItem{}} }
+
+// contentInput is the content of a message item.
+type contentInput = wire.TextOr[[]messagePart]
 
 // messagePart is a part of the content of a message.
 type messagePart struct {
-	Type     string          `json:"type"`
-	Text     string          `json:"text"`
-	Refusal  string          `json:"refusal"`
-	FileID   string          `json:"file_id"`
-	FileData string          `json:"file_data"`
-	FileURL  string          `json:"file_url"`
-	Filename string          `json:"filename"`
-	ImageURL json.RawMessage `json:"image_url"` // a text, or {url}
+	Type     string                `json:"type" enum:"input_text,output_text,text,refusal,input_file,file,input_image,image_url"`
+	Text     string                `json:"text"`
+	Refusal  string                `json:"refusal"`
+	FileID   string                `json:"file_id"`
+	FileData string                `json:"file_data" doc:"base64, or a data URL"`
+	FileURL  string                `json:"file_url"`
+	Filename string                `json:"filename"`
+	ImageURL wire.TextOr[imageURL] `json:"image_url"`
+}
+
+type imageURL struct {
+	URL string `json:"url" doc:"A data URL"`
 }
 
 // read takes the content of a message item: a text, or parts. A part that is not supported is refused, never dropped.
@@ -149,10 +157,8 @@ func (m *messageInput) image(part *messagePart) *failure.Failure {
 		m.Files = append(m.Files, part.FileID)
 		return nil
 	}
-	var object struct {
-		URL string `json:"url"`
-	}
-	if json.Unmarshal(part.ImageURL, &object.URL) != nil && json.Unmarshal(part.ImageURL, &object) != nil || object.URL == "" {
+	var object imageURL
+	if given := part.ImageURL.RawMessage; json.Unmarshal(given, &object.URL) != nil && json.Unmarshal(given, &object) != nil || object.URL == "" {
 		return handler.Invalid(failure.IncompleteImagePart)
 	}
 	declared, content, ok := dataURL(object.URL)

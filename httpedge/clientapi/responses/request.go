@@ -19,11 +19,11 @@ import (
 type createResponseIn struct {
 	responseOrder
 
-	Input             itemsInput            `json:"input" required:"true" any:"true" doc:"Text, or items in order: messages (user, assistant, system, developer), function_call, function_call_output, item_reference; reasoning is skipped"`
+	Input             itemsInput            `json:"input" required:"true" doc:"Text, or items in order: messages (user, assistant, system, developer), function_call, function_call_output, item_reference; reasoning is skipped"`
 	Stream            bool                  `json:"stream" doc:"Answer with the events of the Responses API"`
 	Instructions      anyText               `json:"instructions" doc:"Added to the agent's, for this turn"`
 	Tools             json.RawMessage       `json:"tools" any:"true" doc:"Of type function: added to the agent's own for this turn, and run by the caller"`
-	ToolChoice        json.RawMessage       `json:"tool_choice" any:"true" doc:"auto, none, required, or {type: function, name}; one that must be called is so in the first model call"`
+	ToolChoice        toolChoiceInput       `json:"tool_choice" doc:"auto, none, required, or {type: function, name}; one that must be called is so in the first model call"`
 	Text              textInput             `json:"text" any:"true" doc:"{format}: text, json_object or json_schema"`
 	Temperature       *float64              `json:"temperature" doc:"0 to 2"`
 	TopP              *float64              `json:"top_p" doc:"0 to 1"`
@@ -181,7 +181,7 @@ func (in *createResponseIn) readOptions() *failure.Failure {
 	if options.Tools, refused = readTools(in.Tools); refused != nil {
 		return refused
 	}
-	if options.ToolChoice, refused = readToolChoice(in.ToolChoice, options.GetTools()); refused != nil {
+	if options.ToolChoice, refused = readToolChoice(in.ToolChoice.RawMessage, options.GetTools()); refused != nil {
 		return refused
 	}
 	if options.Format, refused = readFormat(in.Text.Format); refused != nil {
@@ -248,12 +248,17 @@ func readTools(raw []byte) ([]*agentpb.Tool, *failure.Failure) {
 	return tools, nil
 }
 
+type toolChoiceInput = wire.TextOr[namedTool]
+
+// namedTool is the function that must be called.
+type namedTool struct {
+	Type string `json:"type" enum:"function" required:"true"`
+	Name string `json:"name" required:"true"`
+}
+
 func readToolChoice(raw []byte, tools []*agentpb.Tool) (*conversationpb.ToolChoice, *failure.Failure) {
 	var mode string
-	var named struct {
-		Type string `json:"type"`
-		Name string `json:"name"`
-	}
+	var named namedTool
 	switch {
 	case len(raw) == 0 || asksNothing(raw):
 		return nil, nil //nolint:nilnil // the model chooses

@@ -52,7 +52,7 @@ func newEcho(in *createResponseIn) *echo {
 			*into = wire.Compact(raw)
 		}
 	}
-	given(&e.toolChoice, in.ToolChoice)
+	given(&e.toolChoice, in.ToolChoice.RawMessage)
 	given(&e.tools, in.Tools)
 	given(&e.metadata, in.Metadata.Pairs)
 	if format := wire.Compact(in.Text.Format); len(format) > 0 && !asksNothing(format) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"parley/httpedge/clientapi/render"
+	"parley/httpedge/eventlog"
 )
 
 type sessionListSchema struct {
@@ -26,12 +27,12 @@ type sessionEventsSchema struct {
 	LastSeq uint64        `json:"last_seq" doc:"Newest seq of the whole log"`
 }
 
-type eventSchema struct {
-	Seq       uint64          `json:"seq"`
-	Type      string          `json:"type"`
-	Data      json.RawMessage `json:"data"`
-	RunID     string          `json:"run_id,omitempty" doc:"Of the turn"`
-	CreatedAt render.ISOTime  `json:"created_at" format:"date-time"`
+// eventSchema is an event of any type.
+type eventSchema struct{}
+
+// Union implements openapi.Union.
+func (eventSchema) Union() (property string, variants map[string]any) {
+	return "type", eventlog.Variants(eventlog.Client)
 }
 
 type cancelledSessionSchema struct {

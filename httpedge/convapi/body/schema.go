@@ -1,6 +1,10 @@
 package body
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"parley/httpedge/eventlog"
+)
 
 // The structs of this file describe the wire records: the API document is generated from them, and a property test
 // compares the output of the append functions with that of encoding/json. Answers are not rendered through them.
@@ -213,10 +217,10 @@ type eventPageSchema struct {
 	LastSeq uint64        `json:"lastSeq" doc:"Newest seq of the whole log"`
 }
 
-type eventSchema struct {
-	Seq       uint64          `json:"seq"`
-	Type      string          `json:"type"`
-	Data      json.RawMessage `json:"data"`
-	RunID     string          `json:"run_id,omitempty"`
-	CreatedAt isoTime         `json:"created_at" format:"date-time"`
+// eventSchema is an event of any type.
+type eventSchema struct{}
+
+// Union implements openapi.Union.
+func (eventSchema) Union() (property string, variants map[string]any) {
+	return "type", eventlog.Variants(eventlog.Conversation)
 }
