@@ -143,6 +143,7 @@ page-vendor: page-tools ## copy the page's vendored code from the packages that 
 	sed '/^\/\/# sourceMappingURL/d' $(PAGE)/node_modules/preact/dist/preact.mjs >httpedge/web/page/vendor/preact.mjs
 	sed -e '/^\/\/# sourceMappingURL/d' -e 's|from"preact"|from"./preact.mjs"|' $(PAGE)/node_modules/preact/hooks/dist/hooks.mjs >httpedge/web/page/vendor/preact-hooks.mjs
 	cp $(PAGE)/node_modules/htm/dist/htm.mjs httpedge/web/page/vendor/htm.mjs
+	(cat $(PAGE)/node_modules/temml/dist/temml.min.js && printf '\nexport default temml;\n') >httpedge/web/page/vendor/temml.mjs
 	cd $(PAGE)/node_modules/@speed-highlight/core/dist && cp tokenize.js $(CURDIR)/httpedge/web/page/vendor/highlight/ && \
 		cd languages && cp $(notdir $(wildcard httpedge/web/page/vendor/highlight/languages/*.js)) $(CURDIR)/httpedge/web/page/vendor/highlight/languages/
 

@@ -155,11 +155,27 @@ func (r *request) journalResults(c *conversationpb.Progress, given *conversation
 	}
 	if len(results) > 0 {
 		r.emit(c.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_ToolResults{
-			ToolResults: &conversationpb.ToolResults{Results: results},
+			ToolResults: &conversationpb.ToolResults{Results: results, Images: imagesOf(results, given.GetImages())},
 		}})
 	}
 	r.progressed(c)
 }
+
+// imagesOf are the images of results that are journalled: as many as a runner keeps.
+func imagesOf(results []*conversationpb.ToolCall, given []*conversationpb.ResultImage) (images []*conversationpb.ResultImage) {
+	for _, one := range given {
+		of := func(result *conversationpb.ToolCall) bool { return result.GetId() == one.GetCallId() }
+		if len(images) < maxResultImages && len(one.GetFile().GetId()) <= maxFileName && slices.ContainsFunc(results, of) {
+			images = append(images, &conversationpb.ResultImage{CallId: one.GetCallId(), File: &conversationpb.FileRef{
+				Id: clean(one.GetFile().GetId()), MimeType: clean(one.GetFile().GetMimeType()), Size: one.GetFile().GetSize(),
+			}})
+		}
+	}
+	return images
+}
+
+// maxResultImages bounds the images of a step.
+const maxResultImages = 8
 
 // runnable says that the runner may still bring the call's result.
 func runnable(calls []*conversationpb.OpenCall, id string) bool {

@@ -20,7 +20,8 @@ type choiceOnTheWire struct {
 	Index          int
 	Delta, Message struct {
 		Content, Refusal *string
-		Thought          string `json:"reasoning_content"`
+		Thought          string                            `json:"reasoning_content"`
+		Legacy           *struct{ Name, Arguments string } `json:"function_call"`
 		Calls            []struct {
 			Index    int
 			ID, Type string
@@ -98,6 +99,13 @@ func requireManner(t *testing.T, c *chattest.Manner, got string, err error, whol
 				text += *said.Content
 			}
 			thought += said.Thought
+			if c.Legacy && said.Legacy != nil {
+				if calls == nil {
+					calls = []chattest.Call{{}}
+				}
+				calls[0].Name += said.Legacy.Name
+				calls[0].Arguments += said.Legacy.Arguments
+			}
 			for i, call := range said.Calls {
 				if call.ID != "" {
 					require.Equal(t, "function", call.Type)

@@ -18,17 +18,25 @@ func appendDelta(dst []byte, delta *chat.Delta) []byte {
 			dst = append(appendName(dst, begin, text.name), text.value...)
 		}
 	}
-	if delta.Calls != nil {
-		dst = append(appendName(dst, begin, "tool_calls"), '[')
-		for i := range delta.Calls {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendCall(dst, &delta.Calls[i], true)
-		}
-		dst = append(dst, ']')
+	return appendFields(appendCalls(dst, begin, delta.Calls, true), begin, delta.Rest)
+}
+
+// appendCalls renders what there is of the calls. A legacy one is alone.
+func appendCalls(dst []byte, begin int, calls []chat.Call, numbered bool) []byte {
+	if len(calls) == 0 {
+		return dst
 	}
-	return appendFields(dst, begin, delta.Rest)
+	if calls[0].Kind == chat.Legacy {
+		return appendFunction(appendName(dst, begin, "function_call"), &calls[0], "arguments")
+	}
+	dst = append(appendName(dst, begin, "tool_calls"), '[')
+	for i := range calls {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendCall(dst, &calls[i], numbered)
+	}
+	return append(dst, ']')
 }
 
 // appendName begins a field of an object whose first field began at a place.
@@ -54,7 +62,7 @@ func appendCall(dst []byte, call *chat.Call, numbered bool) []byte {
 		dst = strconv.AppendInt(append(dst, `"index":`...), int64(call.Number), 10)
 	}
 	kind, arguments := "function", "arguments"
-	if call.Custom {
+	if call.Kind == chat.Custom {
 		kind, arguments = "custom", "input"
 	}
 	if call.First {
@@ -66,17 +74,22 @@ func appendCall(dst []byte, call *chat.Call, numbered bool) []byte {
 		dst = rawjson.AppendString(appendName(dst, begin, "type"), kind)
 	}
 	if call.First || call.Name != "" || call.Arguments != nil {
-		dst = append(appendName(dst, begin, kind), '{')
-		inner := len(dst)
-		if call.First || call.Name != "" {
-			dst = rawjson.AppendString(append(dst, `"name":`...), call.Name)
-		}
-		if call.First || call.Arguments != nil {
-			dst = appendText(appendName(dst, inner, arguments), call.Arguments)
-		}
-		dst = append(dst, '}')
+		dst = appendFunction(appendName(dst, begin, kind), call, arguments)
 	}
 	return append(appendFields(dst, begin, call.Rest), '}')
+}
+
+// appendFunction renders what is called, and with what.
+func appendFunction(dst []byte, call *chat.Call, arguments string) []byte {
+	dst = append(dst, '{')
+	inner := len(dst)
+	if call.First || call.Name != "" {
+		dst = rawjson.AppendString(append(dst, `"name":`...), call.Name)
+	}
+	if call.First || call.Arguments != nil {
+		dst = appendText(appendName(dst, inner, arguments), call.Arguments)
+	}
+	return append(dst, '}')
 }
 
 func appendText(dst []byte, text rawjson.Text) []byte {
@@ -108,16 +121,7 @@ func appendChoice(dst []byte, delta *chat.Delta) []byte {
 	if delta.Thought != nil {
 		dst = append(append(dst, `,"reasoning_content":`...), delta.Thought...)
 	}
-	for i := range delta.Calls {
-		separator := ","
-		if i == 0 {
-			separator = `,"tool_calls":[`
-		}
-		dst = appendCall(append(dst, separator...), &delta.Calls[i], false)
-	}
-	if delta.Calls != nil {
-		dst = append(dst, ']')
-	}
+	dst = appendCalls(dst, 0, delta.Calls, false)
 	dst = appendFields(dst, 0, delta.Rest)
 	dst = append(dst, `},"logprobs":`...)
 	dst = appendOrNull(dst, delta.Logprobs)

@@ -3,6 +3,7 @@ package inference
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 
 	"parley/actors/dialect/chat"
@@ -59,8 +60,10 @@ func (c *Caller) stream(ctx context.Context, call *Call, t *target, out *chunks)
 }
 
 func hasTools(call *Call) bool {
-	tools, err := rawjson.Array(call.Body.Get("tools"), maxChoices)
-	return err == nil && len(tools) > 0
+	return slices.ContainsFunc([]string{"tools", "functions"}, func(name string) bool {
+		tools, err := rawjson.Array(call.Body.Get(name), maxChoices)
+		return err == nil && len(tools) > 0
+	})
 }
 
 // relayStream relays a provider's stream.

@@ -316,7 +316,9 @@ func gather(ctx context.Context, outcomes <-chan outcome) ([]outcome, error) {
 func (l *modelLoop) results(ctx context.Context, batch []outcome) (*conversationpb.Progressed, error) {
 	results := &conversationpb.ToolResults{}
 	for _, o := range batch {
-		o.text += l.keepImages(o.call, o.images)
+		kept, note := l.keepImages(ctx, o.call, o.images)
+		o.text += note
+		results.Images = append(results.Images, kept...)
 		text, failure := l.bounded(o)
 		l.change(o.call, func(record *conversationpb.ToolCall) {
 			record.Result, record.Error, record.TookMs = text, failure, o.milliseconds()

@@ -43,6 +43,12 @@ type Files interface {
 	Open(ctx context.Context, fileID string) (io.ReadCloser, error)
 }
 
+// Images keeps images of tools for as long as a turn may wait for a person. Files opens them.
+type Images interface {
+	Keep(ctx context.Context, job *Job, mimeType string, data []byte) (*conversationpb.FileRef, error)
+	Drop(ctx context.Context, fileID string) error
+}
+
 // Documents makes text of a tenant's document: at most limit bytes of it. The error may say that there is none in this type, or
 // that there was no time for it.
 type Documents func(ctx context.Context, tenant, mimeType string, r io.Reader, limit int) (string, error)
@@ -75,6 +81,7 @@ type Config struct {
 	Publisher Publisher
 	Tools     Tools     // nil = agents have none
 	Files     Files     // nil = models are told of files by name only
+	Images    Images    // nil = images of tools last as long as the turn runs in one process
 	Documents Documents // nil = document.Text
 	Open      Opener    // nil = turns with a runtime context cannot run
 

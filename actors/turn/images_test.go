@@ -1,17 +1,21 @@
 package turn
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
 )
 
 // painter is an MCP server with one tool, whose results are pictures.
@@ -92,5 +96,70 @@ func TestImagesOfTools(t *testing.T) {
 			b.Drain(t.Context())
 			require.Zero(t, b.images.Load())
 		})
+	}
+}
+
+// album keeps images, as a cabinet with a lock.
+type album struct {
+	mu     sync.Mutex
+	kept   cabinet
+	number int
+	broken bool
+}
+
+func (a *album) Keep(_ context.Context, job *Job, mimeType string, data []byte) (*conversationpb.FileRef, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.broken {
+		return nil, errDisk
+	}
+	a.number++
+	id := fmt.Sprint(job.ConversationID, "/", a.number)
+	a.kept[id] = string(data)
+	return &conversationpb.FileRef{Id: id, MimeType: mimeType, Size: int64(len(data))}, nil
+}
+
+func (a *album) Drop(_ context.Context, id string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.kept, id)
+	return nil
+}
+
+func (a *album) Open(ctx context.Context, id string) (io.ReadCloser, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.kept.Open(ctx, id)
+}
+
+// TestImagesOfToolsSurviveAPause: a turn that waits for a person goes on elsewhere with the images, and keeps none of them in the end.
+// Without a place for them it goes on with what is said of them.
+func TestImagesOfToolsSurviveAPause(t *testing.T) {
+	for _, broken := range []bool{false, true} {
+		store := &album{kept: cabinet{}, broken: broken}
+		change := func(c *Config) { c.Files, c.Images = store, store }
+		b := newBench(t, asks("", `c1 p_paint {}`), asks("", `c2 pay {}`), says("Nice."))
+		b.agent.Servers = []*agentpb.MCP{painter(t, 2)}
+		b.agent.Capabilities = &agentpb.Capabilities{Attachments: &agentpb.Attachments{AcceptsImages: true}}
+		b.renew(t, change)
+		b.untilPause(t)
+		want := map[bool]int{false: 2, true: 0}[broken]
+		require.Len(t, store.kept, want)
+		require.Zero(t, b.images.Load(), "a turn that waits holds no memory")
+		b.book.decide("c2", nil, "")
+		b.renew(t, change)
+		b.whole(t)
+		var shown []model.Image
+		for _, message := range b.talks.last().Messages {
+			shown = append(shown, message.Images...)
+		}
+		require.Len(t, shown, want)
+		for _, image := range shown {
+			require.Equal(t, "image/png", image.MIME)
+			require.Len(t, image.Data, 70)
+		}
+		b.Drain(t.Context())
+		require.Empty(t, store.kept)
+		require.Zero(t, b.images.Load())
 	}
 }

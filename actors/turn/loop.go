@@ -203,7 +203,7 @@ func (l *modelLoop) open(ctx context.Context) error {
 		return err
 	}
 	l.request.Messages = window
-	l.recall(steps)
+	l.recall(ctx, steps)
 	return nil
 }
 

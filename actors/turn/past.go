@@ -15,13 +15,13 @@ const goOn = "Continue exactly where you stopped."
 
 // recall restores the turn from its journalled steps, so that none is done again: the model's text and tool calls, and
 // their results.
-func (l *modelLoop) recall(steps []*conversationpb.Step) {
+func (l *modelLoop) recall(ctx context.Context, steps []*conversationpb.Step) {
 	for _, step := range steps {
 		switch body := step.GetBody().(type) {
 		case *conversationpb.Step_Use:
 			l.recallUse(step.GetNumber(), body.Use)
 		case *conversationpb.Step_Results:
-			l.recallResults(body.Results)
+			l.recallResults(ctx, body.Results)
 		case *conversationpb.Step_Partial:
 			l.recallPartial(body.Partial)
 		}
@@ -83,7 +83,7 @@ func (l *modelLoop) recallUse(number uint32, use *conversationpb.ToolUse) {
 	}
 }
 
-func (l *modelLoop) recallResults(results *conversationpb.ToolResults) {
+func (l *modelLoop) recallResults(ctx context.Context, results *conversationpb.ToolResults) {
 	for _, result := range results.GetResults() {
 		for _, c := range l.tools.newest {
 			if c.done || l.tools.calls[c.at].GetId() != result.GetId() {
@@ -97,6 +97,7 @@ func (l *modelLoop) recallResults(results *conversationpb.ToolResults) {
 			})
 			l.tools.size += len(result.GetResult()) + len(result.GetError())
 			c.done = true
+			l.recallImages(ctx, c, results.GetImages())
 		}
 	}
 }
@@ -224,7 +225,7 @@ func (l *modelLoop) catchUp(ctx context.Context, calls []*conversationpb.OpenCal
 		return err
 	}
 	for _, step := range steps {
-		l.recallResults(step.GetResults())
+		l.recallResults(ctx, step.GetResults())
 	}
 	return nil
 }

@@ -64,6 +64,7 @@ type run struct {
 	metered atomic.Bool             // a budget was set while it ran
 	stop    context.CancelCauseFunc // ends the model call
 	abandon context.CancelCauseFunc // ends everything
+	kept    []string                // images of tools, beside the journal
 }
 
 // New returns a runner.
@@ -272,6 +273,7 @@ func (r *Runner) run(life, calls context.Context, t *run) {
 		finish.RunId, finish.Epoch = t.job.RunID, t.job.Epoch
 		r.metrics.ended.WithLabelValues(finish.GetStopReason().String()).Inc()
 		r.report(life, t, finish)
+		r.forget(life, t)
 	}
 	if title.pending() && life.Err() == nil {
 		r.retire(t)

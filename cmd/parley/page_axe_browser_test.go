@@ -17,6 +17,7 @@ import (
 const markdownAnswer = "# Refunds\n\nTwo ways, **both** _quick_ and ~~slow~~:\n\n1. by `card`\n2. by transfer\n   - within the week\n   - or later\n\n- [x] paid\n- [ ] sent\n\n" +
 	"```go\nfunc refund(order int) error {\n\treturn pay(order, -140) // <script>window.bad = 1</script>\n}\n```\n\n" +
 	"### Fees\n\n| Way | Days | Fee |\n|:----|:---:|----:|\n| card | 2 | $0.30 |\n| transfer | 5 | $0.00 |\n\n" +
+	"The fee is \\(f_1 = \\frac{a}{b}\\), see below[^fee]; some cost $5, some $10.\n\n$$\nx^2 +\n\ny\n$$\n\n\\[ \\href{javascript:window.bad=1}{z} \\]\n\n[^fee]: Without *tax*.\n\n" +
 	"> Ask first.\n\nSee https://example.com/fees, [the terms](https://example.com/terms \"Terms\") or [write](mailto:a@example.com).\n\n" +
 	"[run](javascript:window.bad=1) [data](data:text/html,x) [near](/etc/passwd) ![chart](https://example.com/x.png) ![no](javascript:window.bad=1)\n\n" +
 	"<img src=x onerror=\"window.bad=1\"> <b>raw</b>\n\n<script>window.bad = 1</script>\n"
@@ -57,6 +58,10 @@ func TestPageMarkdown(t *testing.T) {
 	b.see(body + `.querySelector('.code code').textContent.includes('<script>') && ` + body + `.querySelector('.code-head span').textContent === 'go'`)
 	b.see(`window.bad === undefined && ` + body + `.querySelector('img, script, b') === null`)
 	b.see(body + `.querySelector('.code .code-kwd').textContent === 'func' && ` + lastSaid + `.querySelector('.code .code-kwd') !== null`)
+	b.see(body + `.querySelector('p .math mfrac') !== null && ` + body + `.querySelector('div.math msup') !== null && ` + body + `.querySelectorAll('math').length === 2 && ` + body + `.textContent.includes('some cost $5, some $10')`)
+	b.see(body + `.querySelectorAll('div.math')[1].textContent.includes('\\href{javascript')`) // as it was written
+	b.press(body + `.querySelector('.note-mark')`)
+	b.see(`document.activeElement.matches('.footnote') && document.activeElement.querySelector('em').textContent === 'tax'`)
 	links := strings.Split(b.tell(pageIdle, `[...`+body+`.querySelectorAll('a')].map((a) => [a.href, a.target, a.rel].join(' ')).join('\n')`), "\n")
 	require.Equal(t, []string{
 		"https://example.com/fees _blank noopener noreferrer", "https://example.com/terms _blank noopener noreferrer",
@@ -86,6 +91,7 @@ const worstMarkdown = `import('/markdown.js').then(({ Growing, markdown }) => {
 		lists: Array.from({ length: 440 }, (_, i) => ' '.repeat(i) + '- a').join('\n'), table: '|a|b|\n|-|-|\n' + fill('|x|y|\n'),
 		wide: fill('|a', 10_000) + '\n' + fill('|-', 10_000) + '\n' + fill('|\n', 80_000), tags: fill('<a '), comments: fill('<!--'),
 		references: fill('[a]: b\n'), addresses: fill('http://a'), fence: '` + "```" + `\n' + fill('x\n'), lines: fill('a\n\n'), headings: fill('# a\n'),
+		formulas: fill('$$a$$ '), opened: fill('\\['), blocks: fill('\\[ a\n'), notes: fill('[^1]: a\n'), marks: '[^1]: a\n\n' + fill('[^1]'),
 	};
 	const place = document.querySelector('#messages').appendChild(document.createElement('div'));
 	const measure = (text) => {
@@ -133,6 +139,7 @@ func TestPageMarkdownAtItsWorst(t *testing.T) {
 		whole.append(markdown(text));
 		const growing = new Growing(grown, () => {});
 		for (let size = 1; size <= text.length; size++) { growing.text = text.slice(0, size); growing.update(); }
+		growing.finish(text);
 		window.alike = String(whole.isEqualNode(grown));
 	})`))
 	require.Equal(t, "true", b.tell(`window.alike !== undefined`, `window.alike`))
@@ -158,6 +165,11 @@ func TestPageVendored(t *testing.T) {
 	copied, err := os.ReadFile("../../httpedge/web/page/vendor/highlight/tokenize.js")
 	require.NoError(t, err)
 	require.Equal(t, string(tokenizer), string(copied))
+	formulas, err := os.ReadFile(filepath.Join(pageTools, "temml", "dist", "temml.min.js"))
+	require.NoError(t, err)
+	module, err := os.ReadFile("../../httpedge/web/page/vendor/temml.mjs")
+	require.NoError(t, err)
+	require.Equal(t, string(formulas)+"\nexport default temml;\n", string(module))
 	packed = regexp.MustCompile(`(?m)^//# sourceMappingURL.*\n?`).ReplaceAll(packed, nil)
 	require.Equal(t, strings.TrimSpace(string(packed)), strings.TrimSpace(string(vendored)))
 }

@@ -23,6 +23,8 @@ func TestConsoleAgents(t *testing.T) {
 		_, _ = w.Write([]byte("order " + request.URL.Query().Get("order") + " is on its way"))
 	}))
 	defer service.Close()
+	away := httptest.NewServer(http.NotFoundHandler())
+	away.Close()
 	b := newBrowser(t)
 	p := newProcess(t, "builtin_assistant: false\noutbound: {allow: [127.0.0.0/8]}\nagents: [{id: other, name: Other, projects: [elsewhere], model: {provider: scripted}}]\n")
 	p.start()
@@ -83,6 +85,7 @@ func TestConsoleAgents(t *testing.T) {
 	b.tap(`.tabs a`)
 	b.see(`document.querySelector('.agent-form [name="temperature"]')?.value === '0.5'`) // what was typed is still there
 	b.fill(`.agent-form [name="tools"]`, `[{"name": "track", "description": "Where an order is", "url": "`+service.URL+`", "method": "GET", "approval": "always", "headers": {"X-Key": "verysecret"}, "inputSchema": {"type": "object", "properties": {"order": {"type": "integer", "minimum": 1}}, "required": ["order"]}}]`)
+	b.fill(`.agent-form [name="mcpServers"]`, `[{"name": "away", "url": "`+away.URL+`"}]`)
 	b.tap(`.agent-form button[type="submit"]`)
 	require.NotContains(t, b.tell(`document.querySelector('dialog .diff ins') !== null && document.querySelector('dialog .diff').textContent.includes('config.temperature')`,
 		`document.querySelector('dialog').textContent`), "verysecret")
@@ -93,6 +96,7 @@ func TestConsoleAgents(t *testing.T) {
 
 	b.goTo(p, at+"?view=tools")
 	b.see(`document.querySelector('[data-tool="track"] summary') !== null`)
+	b.see(`document.querySelectorAll('#dropped li').length === 1 && /All tools.*of the server “away”.*\S{3}/s.test(document.querySelector('#dropped li').textContent)`)
 	b.tap(`[data-tool="track"] summary`)
 	b.fill(`[data-tool="track"] [name="order"]`, "7")
 	b.tap(`[data-tool="track"] button[type="submit"]`)

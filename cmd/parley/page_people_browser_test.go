@@ -153,6 +153,8 @@ func TestPageOfMoney(t *testing.T) {
 	p.start()
 	b.do(chromedp.Navigate("http://" + p.listen + "/"))
 	b.see(pageReady)
+	b.newConversation("assistant") // whose answers cost nothing
+	b.see(`document.querySelector('#budget').textContent === 'Tools'`)
 	b.newConversation("demo")
 	b.setBudget("#budget", "0.0005")
 	b.see(`document.querySelector('#budget').textContent.includes('of $0.000500')`)

@@ -73,7 +73,7 @@ func agentRecord(over fields) shape {
 				"allowedMimeTypes?": listOf(nonEmpty), "retentionDays?": integer,
 			}),
 		}),
-		"metadata": anyObject,
+		"priced?": exactly(true), "metadata": anyObject,
 	}.with(over))
 }
 
@@ -125,6 +125,9 @@ func TestSpecAgents(t *testing.T) {
 			}),
 			"metadata": exactly(fullMetadata()),
 		}))
+	})
+	t.Run("an_agent_whose_answers_have_a_price_says_so", func(t *testing.T) {
+		p.ask(t, "GET", "/agents/priced", nil).fits(200, agentRecord(fields{"priced": exactly(true)}))
 	})
 	t.Run("built_in_assistant_is_there", func(t *testing.T) {
 		metadata := maps.Clone(plain)

@@ -22,6 +22,7 @@ type agentRecord struct {
 	Description  string             `json:"description,omitempty"`
 	Version      string             `json:"version,omitempty"`
 	Capabilities capabilitiesRecord `json:"capabilities"`
+	Priced       bool               `json:"priced,omitempty" doc:"Its answers have a price, so a budget can be set"`
 	Metadata     agentMetadata      `json:"metadata" doc:"Welcome text and starters as configured, attachment keys, experience"`
 }
 
@@ -117,7 +118,7 @@ func (a *API) recordOf(agent *agentpb.Agent) *agentRecord {
 				RetentionDays: files.GetRetentionDays(),
 			},
 		},
-		Metadata: a.metadataOf(agent),
+		Priced: agent.GetModel().GetPrice() != nil, Metadata: a.metadataOf(agent),
 	}
 }
 

@@ -34,8 +34,10 @@ func TestAgents(t *testing.T) {
 	require.Equal(t, []any{"image/png"}, r.at(t, "metadata", "allowedFileTypes"))
 	require.Equal(t, true, r.at(t, "metadata", "experience", "history", "bulkDelete"))
 	require.Equal(t, []any{"md"}, r.at(t, "metadata", "experience", "export", "formats"))
+	require.Equal(t, true, r.at(t, "priced"))
 
 	plain := k.do("GET", "/agents/plain", "")
+	require.NotContains(t, plain.body, "priced")
 	require.Equal(t, false, plain.at(t, "metadata", "enableFileUpload"))
 	require.Equal(t, true, plain.at(t, "metadata", "experience", "history", "rename"))
 	k.refused(404, "NOT_FOUND", "GET", "/agents/nobody", "")

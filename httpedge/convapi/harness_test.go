@@ -180,6 +180,7 @@ func agents() endpointtest.Agents {
 	return endpointtest.Agents{
 		{
 			Id: "assistant", Name: "Assistant", Description: "Helps", Version: "1",
+			Model:    &agentpb.Model{Price: &agentpb.Price{OutputNanoUsdPerMtok: 1}},
 			Metadata: []byte(`{"welcomeText":"Hi","starters":["a","b"],"enableFileUpload":"not mine"}`),
 			Capabilities: &agentpb.Capabilities{AskUser: true, Attachments: &agentpb.Attachments{
 				Enabled: true, MaxFiles: 3, MaxFileSize: 10 << 20, AllowedMimeTypes: []string{"image/png"}, AcceptsImages: true,

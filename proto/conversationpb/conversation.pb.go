@@ -3638,6 +3638,7 @@ func (x *ToolUse) GetState() []byte {
 type ToolResults struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Results       []*ToolCall            `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"` // id, name, result or error
+	Images        []*ResultImage         `protobuf:"bytes,2,rep,name=images,proto3" json:"images,omitempty"`   // of the results, in their order
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3679,6 +3680,66 @@ func (x *ToolResults) GetResults() []*ToolCall {
 	return nil
 }
 
+func (x *ToolResults) GetImages() []*ResultImage {
+	if x != nil {
+		return x.Images
+	}
+	return nil
+}
+
+// ResultImage is an image of a result, whose bytes are kept beside the log until the turn ends.
+type ResultImage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CallId        string                 `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	File          *FileRef               `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResultImage) Reset() {
+	*x = ResultImage{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResultImage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResultImage) ProtoMessage() {}
+
+func (x *ResultImage) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResultImage.ProtoReflect.Descriptor instead.
+func (*ResultImage) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ResultImage) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *ResultImage) GetFile() *FileRef {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
 // Partial is the text of a model call that the budget cut, kept for continue.
 type Partial struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3691,7 +3752,7 @@ type Partial struct {
 
 func (x *Partial) Reset() {
 	*x = Partial{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[25]
+	mi := &file_conversationpb_conversation_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3703,7 +3764,7 @@ func (x *Partial) String() string {
 func (*Partial) ProtoMessage() {}
 
 func (x *Partial) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[25]
+	mi := &file_conversationpb_conversation_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3716,7 +3777,7 @@ func (x *Partial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partial.ProtoReflect.Descriptor instead.
 func (*Partial) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{25}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Partial) GetText() string {
@@ -3751,7 +3812,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[26]
+	mi := &file_conversationpb_conversation_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3763,7 +3824,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[26]
+	mi := &file_conversationpb_conversation_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3776,7 +3837,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{26}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Reserved) GetReservedNanoUsd() int64 {
@@ -3805,7 +3866,7 @@ type SessionUsage struct {
 
 func (x *SessionUsage) Reset() {
 	*x = SessionUsage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[27]
+	mi := &file_conversationpb_conversation_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3817,7 +3878,7 @@ func (x *SessionUsage) String() string {
 func (*SessionUsage) ProtoMessage() {}
 
 func (x *SessionUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[27]
+	mi := &file_conversationpb_conversation_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3830,7 +3891,7 @@ func (x *SessionUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionUsage.ProtoReflect.Descriptor instead.
 func (*SessionUsage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{27}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SessionUsage) GetUsage() *Usage {
@@ -3864,7 +3925,7 @@ type BudgetReached struct {
 
 func (x *BudgetReached) Reset() {
 	*x = BudgetReached{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[28]
+	mi := &file_conversationpb_conversation_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3876,7 +3937,7 @@ func (x *BudgetReached) String() string {
 func (*BudgetReached) ProtoMessage() {}
 
 func (x *BudgetReached) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[28]
+	mi := &file_conversationpb_conversation_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3889,7 +3950,7 @@ func (x *BudgetReached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetReached.ProtoReflect.Descriptor instead.
 func (*BudgetReached) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{28}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *BudgetReached) GetSpentNanoUsd() int64 {
@@ -3915,7 +3976,7 @@ type ActionRequested struct {
 
 func (x *ActionRequested) Reset() {
 	*x = ActionRequested{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	mi := &file_conversationpb_conversation_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3927,7 +3988,7 @@ func (x *ActionRequested) String() string {
 func (*ActionRequested) ProtoMessage() {}
 
 func (x *ActionRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	mi := &file_conversationpb_conversation_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3940,7 +4001,7 @@ func (x *ActionRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionRequested.ProtoReflect.Descriptor instead.
 func (*ActionRequested) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{29}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ActionRequested) GetAction() *PendingAction {
@@ -3960,7 +4021,7 @@ type TurnPaused struct {
 
 func (x *TurnPaused) Reset() {
 	*x = TurnPaused{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[30]
+	mi := &file_conversationpb_conversation_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3972,7 +4033,7 @@ func (x *TurnPaused) String() string {
 func (*TurnPaused) ProtoMessage() {}
 
 func (x *TurnPaused) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[30]
+	mi := &file_conversationpb_conversation_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3985,7 +4046,7 @@ func (x *TurnPaused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnPaused.ProtoReflect.Descriptor instead.
 func (*TurnPaused) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{30}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TurnPaused) GetAnswer() *Message {
@@ -4013,7 +4074,7 @@ type ActionClosed struct {
 
 func (x *ActionClosed) Reset() {
 	*x = ActionClosed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[31]
+	mi := &file_conversationpb_conversation_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4025,7 +4086,7 @@ func (x *ActionClosed) String() string {
 func (*ActionClosed) ProtoMessage() {}
 
 func (x *ActionClosed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[31]
+	mi := &file_conversationpb_conversation_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4038,7 +4099,7 @@ func (x *ActionClosed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionClosed.ProtoReflect.Descriptor instead.
 func (*ActionClosed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{31}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ActionClosed) GetId() string {
@@ -4124,7 +4185,7 @@ type TurnResumed struct {
 
 func (x *TurnResumed) Reset() {
 	*x = TurnResumed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[32]
+	mi := &file_conversationpb_conversation_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4136,7 +4197,7 @@ func (x *TurnResumed) String() string {
 func (*TurnResumed) ProtoMessage() {}
 
 func (x *TurnResumed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[32]
+	mi := &file_conversationpb_conversation_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4149,7 +4210,7 @@ func (x *TurnResumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResumed.ProtoReflect.Descriptor instead.
 func (*TurnResumed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{32}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TurnResumed) GetLease() *Lease {
@@ -4192,7 +4253,7 @@ type Truncated struct {
 
 func (x *Truncated) Reset() {
 	*x = Truncated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[33]
+	mi := &file_conversationpb_conversation_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4204,7 +4265,7 @@ func (x *Truncated) String() string {
 func (*Truncated) ProtoMessage() {}
 
 func (x *Truncated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[33]
+	mi := &file_conversationpb_conversation_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4217,7 +4278,7 @@ func (x *Truncated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Truncated.ProtoReflect.Descriptor instead.
 func (*Truncated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{33}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Truncated) GetFrom() uint64 {
@@ -4251,7 +4312,7 @@ type MessageChanged struct {
 
 func (x *MessageChanged) Reset() {
 	*x = MessageChanged{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[34]
+	mi := &file_conversationpb_conversation_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4263,7 +4324,7 @@ func (x *MessageChanged) String() string {
 func (*MessageChanged) ProtoMessage() {}
 
 func (x *MessageChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[34]
+	mi := &file_conversationpb_conversation_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4276,7 +4337,7 @@ func (x *MessageChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessageChanged.ProtoReflect.Descriptor instead.
 func (*MessageChanged) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{34}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *MessageChanged) GetMessage() *Message {
@@ -4299,7 +4360,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[35]
+	mi := &file_conversationpb_conversation_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4311,7 +4372,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[35]
+	mi := &file_conversationpb_conversation_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4324,7 +4385,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{35}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Held) GetRunId() string {
@@ -4365,7 +4426,7 @@ type PushSet struct {
 
 func (x *PushSet) Reset() {
 	*x = PushSet{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[36]
+	mi := &file_conversationpb_conversation_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4377,7 +4438,7 @@ func (x *PushSet) String() string {
 func (*PushSet) ProtoMessage() {}
 
 func (x *PushSet) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[36]
+	mi := &file_conversationpb_conversation_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4390,7 +4451,7 @@ func (x *PushSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushSet.ProtoReflect.Descriptor instead.
 func (*PushSet) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{36}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PushSet) GetPush() *Push {
@@ -4410,7 +4471,7 @@ type PushRemoved struct {
 
 func (x *PushRemoved) Reset() {
 	*x = PushRemoved{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[37]
+	mi := &file_conversationpb_conversation_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4422,7 +4483,7 @@ func (x *PushRemoved) String() string {
 func (*PushRemoved) ProtoMessage() {}
 
 func (x *PushRemoved) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[37]
+	mi := &file_conversationpb_conversation_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4435,7 +4496,7 @@ func (x *PushRemoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushRemoved.ProtoReflect.Descriptor instead.
 func (*PushRemoved) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{37}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PushRemoved) GetId() string {
@@ -4459,7 +4520,7 @@ type PushDue struct {
 
 func (x *PushDue) Reset() {
 	*x = PushDue{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[38]
+	mi := &file_conversationpb_conversation_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4471,7 +4532,7 @@ func (x *PushDue) String() string {
 func (*PushDue) ProtoMessage() {}
 
 func (x *PushDue) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[38]
+	mi := &file_conversationpb_conversation_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4484,7 +4545,7 @@ func (x *PushDue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushDue.ProtoReflect.Descriptor instead.
 func (*PushDue) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{38}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PushDue) GetId() string {
@@ -4534,7 +4595,7 @@ type PushOver struct {
 
 func (x *PushOver) Reset() {
 	*x = PushOver{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[39]
+	mi := &file_conversationpb_conversation_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4546,7 +4607,7 @@ func (x *PushOver) String() string {
 func (*PushOver) ProtoMessage() {}
 
 func (x *PushOver) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[39]
+	mi := &file_conversationpb_conversation_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4559,7 +4620,7 @@ func (x *PushOver) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushOver.ProtoReflect.Descriptor instead.
 func (*PushOver) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{39}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PushOver) GetId() string {
@@ -4593,7 +4654,7 @@ type MessageQueued struct {
 
 func (x *MessageQueued) Reset() {
 	*x = MessageQueued{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[40]
+	mi := &file_conversationpb_conversation_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4605,7 +4666,7 @@ func (x *MessageQueued) String() string {
 func (*MessageQueued) ProtoMessage() {}
 
 func (x *MessageQueued) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[40]
+	mi := &file_conversationpb_conversation_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4618,7 +4679,7 @@ func (x *MessageQueued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessageQueued.ProtoReflect.Descriptor instead.
 func (*MessageQueued) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{40}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *MessageQueued) GetQueued() *Queued {
@@ -4640,7 +4701,7 @@ type MessageDequeued struct {
 
 func (x *MessageDequeued) Reset() {
 	*x = MessageDequeued{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[41]
+	mi := &file_conversationpb_conversation_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4652,7 +4713,7 @@ func (x *MessageDequeued) String() string {
 func (*MessageDequeued) ProtoMessage() {}
 
 func (x *MessageDequeued) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[41]
+	mi := &file_conversationpb_conversation_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4665,7 +4726,7 @@ func (x *MessageDequeued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessageDequeued.ProtoReflect.Descriptor instead.
 func (*MessageDequeued) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{41}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *MessageDequeued) GetCommandId() string {
@@ -4699,7 +4760,7 @@ type Imported struct {
 
 func (x *Imported) Reset() {
 	*x = Imported{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[42]
+	mi := &file_conversationpb_conversation_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4711,7 +4772,7 @@ func (x *Imported) String() string {
 func (*Imported) ProtoMessage() {}
 
 func (x *Imported) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[42]
+	mi := &file_conversationpb_conversation_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4724,7 +4785,7 @@ func (x *Imported) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Imported.ProtoReflect.Descriptor instead.
 func (*Imported) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{42}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Imported) GetMessages() []*Message {
@@ -4743,7 +4804,7 @@ type FileAdded struct {
 
 func (x *FileAdded) Reset() {
 	*x = FileAdded{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[43]
+	mi := &file_conversationpb_conversation_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4755,7 +4816,7 @@ func (x *FileAdded) String() string {
 func (*FileAdded) ProtoMessage() {}
 
 func (x *FileAdded) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[43]
+	mi := &file_conversationpb_conversation_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4768,7 +4829,7 @@ func (x *FileAdded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileAdded.ProtoReflect.Descriptor instead.
 func (*FileAdded) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{43}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *FileAdded) GetFile() *File {
@@ -4788,7 +4849,7 @@ type FilesRemoved struct {
 
 func (x *FilesRemoved) Reset() {
 	*x = FilesRemoved{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[44]
+	mi := &file_conversationpb_conversation_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4800,7 +4861,7 @@ func (x *FilesRemoved) String() string {
 func (*FilesRemoved) ProtoMessage() {}
 
 func (x *FilesRemoved) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[44]
+	mi := &file_conversationpb_conversation_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4813,7 +4874,7 @@ func (x *FilesRemoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRemoved.ProtoReflect.Descriptor instead.
 func (*FilesRemoved) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{44}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *FilesRemoved) GetIds() []string {
@@ -4840,7 +4901,7 @@ type ToolRemembered struct {
 
 func (x *ToolRemembered) Reset() {
 	*x = ToolRemembered{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[45]
+	mi := &file_conversationpb_conversation_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4852,7 +4913,7 @@ func (x *ToolRemembered) String() string {
 func (*ToolRemembered) ProtoMessage() {}
 
 func (x *ToolRemembered) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[45]
+	mi := &file_conversationpb_conversation_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4865,7 +4926,7 @@ func (x *ToolRemembered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolRemembered.ProtoReflect.Descriptor instead.
 func (*ToolRemembered) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{45}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ToolRemembered) GetTool() string {
@@ -4891,7 +4952,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[46]
+	mi := &file_conversationpb_conversation_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4903,7 +4964,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[46]
+	mi := &file_conversationpb_conversation_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4916,7 +4977,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{46}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Created) GetState() *State {
@@ -4936,7 +4997,7 @@ type UserMessage struct {
 
 func (x *UserMessage) Reset() {
 	*x = UserMessage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[47]
+	mi := &file_conversationpb_conversation_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4948,7 +5009,7 @@ func (x *UserMessage) String() string {
 func (*UserMessage) ProtoMessage() {}
 
 func (x *UserMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[47]
+	mi := &file_conversationpb_conversation_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4961,7 +5022,7 @@ func (x *UserMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserMessage.ProtoReflect.Descriptor instead.
 func (*UserMessage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{47}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *UserMessage) GetMessage() *Message {
@@ -4991,7 +5052,7 @@ type TurnStarted struct {
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[48]
+	mi := &file_conversationpb_conversation_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5003,7 +5064,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[48]
+	mi := &file_conversationpb_conversation_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5016,7 +5077,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{48}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *TurnStarted) GetLease() *Lease {
@@ -5063,7 +5124,7 @@ type AgentMessage struct {
 
 func (x *AgentMessage) Reset() {
 	*x = AgentMessage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[49]
+	mi := &file_conversationpb_conversation_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5075,7 +5136,7 @@ func (x *AgentMessage) String() string {
 func (*AgentMessage) ProtoMessage() {}
 
 func (x *AgentMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[49]
+	mi := &file_conversationpb_conversation_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5088,7 +5149,7 @@ func (x *AgentMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentMessage.ProtoReflect.Descriptor instead.
 func (*AgentMessage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{49}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AgentMessage) GetMessage() *Message {
@@ -5111,7 +5172,7 @@ type TurnEnded struct {
 
 func (x *TurnEnded) Reset() {
 	*x = TurnEnded{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[50]
+	mi := &file_conversationpb_conversation_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5123,7 +5184,7 @@ func (x *TurnEnded) String() string {
 func (*TurnEnded) ProtoMessage() {}
 
 func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[50]
+	mi := &file_conversationpb_conversation_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5136,7 +5197,7 @@ func (x *TurnEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
 func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{50}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *TurnEnded) GetStopReason() StopReason {
@@ -5187,7 +5248,7 @@ type TurnRecovered struct {
 
 func (x *TurnRecovered) Reset() {
 	*x = TurnRecovered{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[51]
+	mi := &file_conversationpb_conversation_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5199,7 +5260,7 @@ func (x *TurnRecovered) String() string {
 func (*TurnRecovered) ProtoMessage() {}
 
 func (x *TurnRecovered) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[51]
+	mi := &file_conversationpb_conversation_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5212,7 +5273,7 @@ func (x *TurnRecovered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnRecovered.ProtoReflect.Descriptor instead.
 func (*TurnRecovered) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{51}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *TurnRecovered) GetNode() string {
@@ -5260,7 +5321,7 @@ type CancelRequested struct {
 
 func (x *CancelRequested) Reset() {
 	*x = CancelRequested{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[52]
+	mi := &file_conversationpb_conversation_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5272,7 +5333,7 @@ func (x *CancelRequested) String() string {
 func (*CancelRequested) ProtoMessage() {}
 
 func (x *CancelRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[52]
+	mi := &file_conversationpb_conversation_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5285,7 +5346,7 @@ func (x *CancelRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequested.ProtoReflect.Descriptor instead.
 func (*CancelRequested) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{52}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *CancelRequested) GetCommandId() string {
@@ -5317,7 +5378,7 @@ type Updated struct {
 
 func (x *Updated) Reset() {
 	*x = Updated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[53]
+	mi := &file_conversationpb_conversation_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5329,7 +5390,7 @@ func (x *Updated) String() string {
 func (*Updated) ProtoMessage() {}
 
 func (x *Updated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[53]
+	mi := &file_conversationpb_conversation_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5342,7 +5403,7 @@ func (x *Updated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Updated.ProtoReflect.Descriptor instead.
 func (*Updated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{53}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Updated) GetPatch() *Patch {
@@ -5409,7 +5470,7 @@ type Patch struct {
 
 func (x *Patch) Reset() {
 	*x = Patch{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[54]
+	mi := &file_conversationpb_conversation_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5421,7 +5482,7 @@ func (x *Patch) String() string {
 func (*Patch) ProtoMessage() {}
 
 func (x *Patch) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[54]
+	mi := &file_conversationpb_conversation_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5434,7 +5495,7 @@ func (x *Patch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Patch.ProtoReflect.Descriptor instead.
 func (*Patch) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{54}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Patch) GetTitle() string {
@@ -5494,7 +5555,7 @@ type Caller struct {
 
 func (x *Caller) Reset() {
 	*x = Caller{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[55]
+	mi := &file_conversationpb_conversation_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5506,7 +5567,7 @@ func (x *Caller) String() string {
 func (*Caller) ProtoMessage() {}
 
 func (x *Caller) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[55]
+	mi := &file_conversationpb_conversation_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5519,7 +5580,7 @@ func (x *Caller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Caller.ProtoReflect.Descriptor instead.
 func (*Caller) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{55}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Caller) GetTenantId() string {
@@ -5610,7 +5671,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[56]
+	mi := &file_conversationpb_conversation_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5622,7 +5683,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[56]
+	mi := &file_conversationpb_conversation_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5635,7 +5696,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{56}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Command) GetConversationId() string {
@@ -6107,7 +6168,7 @@ type Opening struct {
 
 func (x *Opening) Reset() {
 	*x = Opening{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[57]
+	mi := &file_conversationpb_conversation_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6119,7 +6180,7 @@ func (x *Opening) String() string {
 func (*Opening) ProtoMessage() {}
 
 func (x *Opening) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[57]
+	mi := &file_conversationpb_conversation_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6132,7 +6193,7 @@ func (x *Opening) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Opening.ProtoReflect.Descriptor instead.
 func (*Opening) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{57}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Opening) GetCreate() *Create {
@@ -6178,7 +6239,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[58]
+	mi := &file_conversationpb_conversation_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6190,7 +6251,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[58]
+	mi := &file_conversationpb_conversation_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6203,7 +6264,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{58}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Progress) GetRunId() string {
@@ -6322,7 +6383,7 @@ type Reserve struct {
 
 func (x *Reserve) Reset() {
 	*x = Reserve{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[59]
+	mi := &file_conversationpb_conversation_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6334,7 +6395,7 @@ func (x *Reserve) String() string {
 func (*Reserve) ProtoMessage() {}
 
 func (x *Reserve) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[59]
+	mi := &file_conversationpb_conversation_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6347,7 +6408,7 @@ func (x *Reserve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserve.ProtoReflect.Descriptor instead.
 func (*Reserve) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{59}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Reserve) GetUptoNanoUsd() int64 {
@@ -6367,7 +6428,7 @@ type Doubt struct {
 
 func (x *Doubt) Reset() {
 	*x = Doubt{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[60]
+	mi := &file_conversationpb_conversation_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6379,7 +6440,7 @@ func (x *Doubt) String() string {
 func (*Doubt) ProtoMessage() {}
 
 func (x *Doubt) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[60]
+	mi := &file_conversationpb_conversation_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6392,7 +6453,7 @@ func (x *Doubt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
 func (*Doubt) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{60}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Doubt) GetCalls() []*OpenCall {
@@ -6421,7 +6482,7 @@ type Resolve struct {
 
 func (x *Resolve) Reset() {
 	*x = Resolve{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[61]
+	mi := &file_conversationpb_conversation_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6433,7 +6494,7 @@ func (x *Resolve) String() string {
 func (*Resolve) ProtoMessage() {}
 
 func (x *Resolve) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[61]
+	mi := &file_conversationpb_conversation_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6446,7 +6507,7 @@ func (x *Resolve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resolve.ProtoReflect.Descriptor instead.
 func (*Resolve) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{61}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Resolve) GetActionId() string {
@@ -6546,7 +6607,7 @@ type ToolApproval struct {
 
 func (x *ToolApproval) Reset() {
 	*x = ToolApproval{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[62]
+	mi := &file_conversationpb_conversation_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6558,7 +6619,7 @@ func (x *ToolApproval) String() string {
 func (*ToolApproval) ProtoMessage() {}
 
 func (x *ToolApproval) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[62]
+	mi := &file_conversationpb_conversation_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6571,7 +6632,7 @@ func (x *ToolApproval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolApproval.ProtoReflect.Descriptor instead.
 func (*ToolApproval) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{62}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ToolApproval) GetAllow() bool {
@@ -6620,7 +6681,7 @@ type ArgsVerdict struct {
 
 func (x *ArgsVerdict) Reset() {
 	*x = ArgsVerdict{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[63]
+	mi := &file_conversationpb_conversation_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6632,7 +6693,7 @@ func (x *ArgsVerdict) String() string {
 func (*ArgsVerdict) ProtoMessage() {}
 
 func (x *ArgsVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[63]
+	mi := &file_conversationpb_conversation_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6645,7 +6706,7 @@ func (x *ArgsVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArgsVerdict.ProtoReflect.Descriptor instead.
 func (*ArgsVerdict) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{63}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ArgsVerdict) GetProblem() string {
@@ -6665,7 +6726,7 @@ type UserAnswers struct {
 
 func (x *UserAnswers) Reset() {
 	*x = UserAnswers{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[64]
+	mi := &file_conversationpb_conversation_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6677,7 +6738,7 @@ func (x *UserAnswers) String() string {
 func (*UserAnswers) ProtoMessage() {}
 
 func (x *UserAnswers) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[64]
+	mi := &file_conversationpb_conversation_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6690,7 +6751,7 @@ func (x *UserAnswers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserAnswers.ProtoReflect.Descriptor instead.
 func (*UserAnswers) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{64}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *UserAnswers) GetAnswers() []byte {
@@ -6717,7 +6778,7 @@ type ClientResult struct {
 
 func (x *ClientResult) Reset() {
 	*x = ClientResult{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[65]
+	mi := &file_conversationpb_conversation_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6729,7 +6790,7 @@ func (x *ClientResult) String() string {
 func (*ClientResult) ProtoMessage() {}
 
 func (x *ClientResult) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[65]
+	mi := &file_conversationpb_conversation_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6742,7 +6803,7 @@ func (x *ClientResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientResult.ProtoReflect.Descriptor instead.
 func (*ClientResult) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{65}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ClientResult) GetOutput() []byte {
@@ -6774,7 +6835,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[66]
+	mi := &file_conversationpb_conversation_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6786,7 +6847,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[66]
+	mi := &file_conversationpb_conversation_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6799,7 +6860,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{66}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Answer) GetOutputs() []*ToolCall {
@@ -6847,7 +6908,7 @@ type Continue struct {
 
 func (x *Continue) Reset() {
 	*x = Continue{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[67]
+	mi := &file_conversationpb_conversation_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6859,7 +6920,7 @@ func (x *Continue) String() string {
 func (*Continue) ProtoMessage() {}
 
 func (x *Continue) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[67]
+	mi := &file_conversationpb_conversation_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6872,7 +6933,7 @@ func (x *Continue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Continue.ProtoReflect.Descriptor instead.
 func (*Continue) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{67}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Continue) GetAgent() *agentpb.Agent {
@@ -6900,7 +6961,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[68]
+	mi := &file_conversationpb_conversation_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6912,7 +6973,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[68]
+	mi := &file_conversationpb_conversation_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6925,7 +6986,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{68}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Target) GetMessage() *Message {
@@ -6955,7 +7016,7 @@ type Regenerate struct {
 
 func (x *Regenerate) Reset() {
 	*x = Regenerate{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[69]
+	mi := &file_conversationpb_conversation_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6967,7 +7028,7 @@ func (x *Regenerate) String() string {
 func (*Regenerate) ProtoMessage() {}
 
 func (x *Regenerate) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[69]
+	mi := &file_conversationpb_conversation_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6980,7 +7041,7 @@ func (x *Regenerate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Regenerate.ProtoReflect.Descriptor instead.
 func (*Regenerate) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{69}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Regenerate) GetTarget() *Target {
@@ -7033,7 +7094,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[70]
+	mi := &file_conversationpb_conversation_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7045,7 +7106,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[70]
+	mi := &file_conversationpb_conversation_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7058,7 +7119,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{70}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Edit) GetTarget() *Target {
@@ -7123,7 +7184,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[71]
+	mi := &file_conversationpb_conversation_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7135,7 +7196,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[71]
+	mi := &file_conversationpb_conversation_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7148,7 +7209,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{71}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Rate) GetTarget() *Target {
@@ -7195,7 +7256,7 @@ type Forget struct {
 
 func (x *Forget) Reset() {
 	*x = Forget{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[72]
+	mi := &file_conversationpb_conversation_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7207,7 +7268,7 @@ func (x *Forget) String() string {
 func (*Forget) ProtoMessage() {}
 
 func (x *Forget) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[72]
+	mi := &file_conversationpb_conversation_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7220,7 +7281,7 @@ func (x *Forget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forget.ProtoReflect.Descriptor instead.
 func (*Forget) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{72}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Forget) GetTool() string {
@@ -7241,7 +7302,7 @@ type AddFile struct {
 
 func (x *AddFile) Reset() {
 	*x = AddFile{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[73]
+	mi := &file_conversationpb_conversation_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7253,7 +7314,7 @@ func (x *AddFile) String() string {
 func (*AddFile) ProtoMessage() {}
 
 func (x *AddFile) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[73]
+	mi := &file_conversationpb_conversation_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7266,7 +7327,7 @@ func (x *AddFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddFile.ProtoReflect.Descriptor instead.
 func (*AddFile) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{73}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *AddFile) GetFile() *File {
@@ -7292,7 +7353,7 @@ type RemoveFile struct {
 
 func (x *RemoveFile) Reset() {
 	*x = RemoveFile{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[74]
+	mi := &file_conversationpb_conversation_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7304,7 +7365,7 @@ func (x *RemoveFile) String() string {
 func (*RemoveFile) ProtoMessage() {}
 
 func (x *RemoveFile) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[74]
+	mi := &file_conversationpb_conversation_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7317,7 +7378,7 @@ func (x *RemoveFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveFile.ProtoReflect.Descriptor instead.
 func (*RemoveFile) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{74}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *RemoveFile) GetFileId() string {
@@ -7338,7 +7399,7 @@ type SetTitle struct {
 
 func (x *SetTitle) Reset() {
 	*x = SetTitle{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[75]
+	mi := &file_conversationpb_conversation_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7350,7 +7411,7 @@ func (x *SetTitle) String() string {
 func (*SetTitle) ProtoMessage() {}
 
 func (x *SetTitle) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[75]
+	mi := &file_conversationpb_conversation_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7363,7 +7424,7 @@ func (x *SetTitle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTitle.ProtoReflect.Descriptor instead.
 func (*SetTitle) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{75}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *SetTitle) GetRunId() string {
@@ -7395,7 +7456,7 @@ type Due struct {
 
 func (x *Due) Reset() {
 	*x = Due{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[76]
+	mi := &file_conversationpb_conversation_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7407,7 +7468,7 @@ func (x *Due) String() string {
 func (*Due) ProtoMessage() {}
 
 func (x *Due) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[76]
+	mi := &file_conversationpb_conversation_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7420,7 +7481,7 @@ func (x *Due) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Due.ProtoReflect.Descriptor instead.
 func (*Due) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{76}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{77}
 }
 
 // Hold keeps the conversation for a background run, or lets it go. To hold is refused as a message would be: busy, a person
@@ -7437,7 +7498,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[77]
+	mi := &file_conversationpb_conversation_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7449,7 +7510,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[77]
+	mi := &file_conversationpb_conversation_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7462,7 +7523,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{77}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Hold) GetRunId() string {
@@ -7509,7 +7570,7 @@ type Create struct {
 
 func (x *Create) Reset() {
 	*x = Create{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[78]
+	mi := &file_conversationpb_conversation_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7521,7 +7582,7 @@ func (x *Create) String() string {
 func (*Create) ProtoMessage() {}
 
 func (x *Create) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[78]
+	mi := &file_conversationpb_conversation_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7534,7 +7595,7 @@ func (x *Create) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Create.ProtoReflect.Descriptor instead.
 func (*Create) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{78}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Create) GetAgent() *agentpb.Agent {
@@ -7612,7 +7673,7 @@ type Send struct {
 
 func (x *Send) Reset() {
 	*x = Send{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[79]
+	mi := &file_conversationpb_conversation_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7624,7 +7685,7 @@ func (x *Send) String() string {
 func (*Send) ProtoMessage() {}
 
 func (x *Send) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[79]
+	mi := &file_conversationpb_conversation_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7637,7 +7698,7 @@ func (x *Send) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Send.ProtoReflect.Descriptor instead.
 func (*Send) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{79}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Send) GetAgent() *agentpb.Agent {
@@ -7728,7 +7789,7 @@ type SetPush struct {
 
 func (x *SetPush) Reset() {
 	*x = SetPush{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[80]
+	mi := &file_conversationpb_conversation_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7740,7 +7801,7 @@ func (x *SetPush) String() string {
 func (*SetPush) ProtoMessage() {}
 
 func (x *SetPush) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[80]
+	mi := &file_conversationpb_conversation_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7753,7 +7814,7 @@ func (x *SetPush) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPush.ProtoReflect.Descriptor instead.
 func (*SetPush) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{80}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *SetPush) GetRunId() string {
@@ -7781,7 +7842,7 @@ type RemovePush struct {
 
 func (x *RemovePush) Reset() {
 	*x = RemovePush{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[81]
+	mi := &file_conversationpb_conversation_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7793,7 +7854,7 @@ func (x *RemovePush) String() string {
 func (*RemovePush) ProtoMessage() {}
 
 func (x *RemovePush) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[81]
+	mi := &file_conversationpb_conversation_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7806,7 +7867,7 @@ func (x *RemovePush) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePush.ProtoReflect.Descriptor instead.
 func (*RemovePush) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{81}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *RemovePush) GetNumber() uint64 {
@@ -7835,7 +7896,7 @@ type Pushed struct {
 
 func (x *Pushed) Reset() {
 	*x = Pushed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[82]
+	mi := &file_conversationpb_conversation_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7847,7 +7908,7 @@ func (x *Pushed) String() string {
 func (*Pushed) ProtoMessage() {}
 
 func (x *Pushed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[82]
+	mi := &file_conversationpb_conversation_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7860,7 +7921,7 @@ func (x *Pushed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pushed.ProtoReflect.Descriptor instead.
 func (*Pushed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{82}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Pushed) GetRunId() string {
@@ -7894,7 +7955,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[83]
+	mi := &file_conversationpb_conversation_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7906,7 +7967,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[83]
+	mi := &file_conversationpb_conversation_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7919,7 +7980,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{83}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Cancel) GetSettleWaitMs() int64 {
@@ -7948,7 +8009,7 @@ type CancelTimeout struct {
 
 func (x *CancelTimeout) Reset() {
 	*x = CancelTimeout{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[84]
+	mi := &file_conversationpb_conversation_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7960,7 +8021,7 @@ func (x *CancelTimeout) String() string {
 func (*CancelTimeout) ProtoMessage() {}
 
 func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[84]
+	mi := &file_conversationpb_conversation_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7973,7 +8034,7 @@ func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTimeout.ProtoReflect.Descriptor instead.
 func (*CancelTimeout) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{84}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *CancelTimeout) GetRunId() string {
@@ -8014,7 +8075,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[85]
+	mi := &file_conversationpb_conversation_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8026,7 +8087,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[85]
+	mi := &file_conversationpb_conversation_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8039,7 +8100,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{85}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Update) GetAgent() *agentpb.Agent {
@@ -8065,7 +8126,7 @@ type Delete struct {
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[86]
+	mi := &file_conversationpb_conversation_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8077,7 +8138,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[86]
+	mi := &file_conversationpb_conversation_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8090,7 +8151,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{86}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Delete) GetOnlyIdle() bool {
@@ -8120,7 +8181,7 @@ type Finish struct {
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[87]
+	mi := &file_conversationpb_conversation_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8132,7 +8193,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[87]
+	mi := &file_conversationpb_conversation_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8145,7 +8206,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{87}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Finish) GetRunId() string {
@@ -8233,7 +8294,7 @@ type Recover struct {
 
 func (x *Recover) Reset() {
 	*x = Recover{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[88]
+	mi := &file_conversationpb_conversation_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8245,7 +8306,7 @@ func (x *Recover) String() string {
 func (*Recover) ProtoMessage() {}
 
 func (x *Recover) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[88]
+	mi := &file_conversationpb_conversation_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8258,7 +8319,7 @@ func (x *Recover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recover.ProtoReflect.Descriptor instead.
 func (*Recover) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{88}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{89}
 }
 
 type AwaitRun struct {
@@ -8270,7 +8331,7 @@ type AwaitRun struct {
 
 func (x *AwaitRun) Reset() {
 	*x = AwaitRun{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[89]
+	mi := &file_conversationpb_conversation_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8282,7 +8343,7 @@ func (x *AwaitRun) String() string {
 func (*AwaitRun) ProtoMessage() {}
 
 func (x *AwaitRun) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[89]
+	mi := &file_conversationpb_conversation_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8295,7 +8356,7 @@ func (x *AwaitRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRun.ProtoReflect.Descriptor instead.
 func (*AwaitRun) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{89}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *AwaitRun) GetRunId() string {
@@ -8326,7 +8387,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[90]
+	mi := &file_conversationpb_conversation_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8338,7 +8399,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[90]
+	mi := &file_conversationpb_conversation_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8351,7 +8412,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{90}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Reply) GetBody() isReply_Body {
@@ -8530,7 +8591,7 @@ type Progressed struct {
 
 func (x *Progressed) Reset() {
 	*x = Progressed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[91]
+	mi := &file_conversationpb_conversation_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8542,7 +8603,7 @@ func (x *Progressed) String() string {
 func (*Progressed) ProtoMessage() {}
 
 func (x *Progressed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[91]
+	mi := &file_conversationpb_conversation_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8555,7 +8616,7 @@ func (x *Progressed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progressed.ProtoReflect.Descriptor instead.
 func (*Progressed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{91}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Progressed) GetSteps() uint32 {
@@ -8617,7 +8678,7 @@ type Rated struct {
 
 func (x *Rated) Reset() {
 	*x = Rated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[92]
+	mi := &file_conversationpb_conversation_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8629,7 +8690,7 @@ func (x *Rated) String() string {
 func (*Rated) ProtoMessage() {}
 
 func (x *Rated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[92]
+	mi := &file_conversationpb_conversation_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8642,7 +8703,7 @@ func (x *Rated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rated.ProtoReflect.Descriptor instead.
 func (*Rated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{92}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Rated) GetMessageId() string {
@@ -8668,7 +8729,7 @@ type Tools struct {
 
 func (x *Tools) Reset() {
 	*x = Tools{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[93]
+	mi := &file_conversationpb_conversation_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8680,7 +8741,7 @@ func (x *Tools) String() string {
 func (*Tools) ProtoMessage() {}
 
 func (x *Tools) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[93]
+	mi := &file_conversationpb_conversation_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8693,7 +8754,7 @@ func (x *Tools) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tools.ProtoReflect.Descriptor instead.
 func (*Tools) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{93}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *Tools) GetTools() []string {
@@ -8712,7 +8773,7 @@ type FileReply struct {
 
 func (x *FileReply) Reset() {
 	*x = FileReply{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[94]
+	mi := &file_conversationpb_conversation_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8724,7 +8785,7 @@ func (x *FileReply) String() string {
 func (*FileReply) ProtoMessage() {}
 
 func (x *FileReply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[94]
+	mi := &file_conversationpb_conversation_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8737,7 +8798,7 @@ func (x *FileReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileReply.ProtoReflect.Descriptor instead.
 func (*FileReply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{94}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *FileReply) GetFile() *File {
@@ -8760,7 +8821,7 @@ type Accepted struct {
 
 func (x *Accepted) Reset() {
 	*x = Accepted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[95]
+	mi := &file_conversationpb_conversation_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8772,7 +8833,7 @@ func (x *Accepted) String() string {
 func (*Accepted) ProtoMessage() {}
 
 func (x *Accepted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[95]
+	mi := &file_conversationpb_conversation_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8785,7 +8846,7 @@ func (x *Accepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accepted.ProtoReflect.Descriptor instead.
 func (*Accepted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{95}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Accepted) GetRunId() string {
@@ -8842,7 +8903,7 @@ type TurnResult struct {
 
 func (x *TurnResult) Reset() {
 	*x = TurnResult{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[96]
+	mi := &file_conversationpb_conversation_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8854,7 +8915,7 @@ func (x *TurnResult) String() string {
 func (*TurnResult) ProtoMessage() {}
 
 func (x *TurnResult) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[96]
+	mi := &file_conversationpb_conversation_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8867,7 +8928,7 @@ func (x *TurnResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResult.ProtoReflect.Descriptor instead.
 func (*TurnResult) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{96}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *TurnResult) GetRunId() string {
@@ -8960,7 +9021,7 @@ type Cancelled struct {
 
 func (x *Cancelled) Reset() {
 	*x = Cancelled{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[97]
+	mi := &file_conversationpb_conversation_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8972,7 +9033,7 @@ func (x *Cancelled) String() string {
 func (*Cancelled) ProtoMessage() {}
 
 func (x *Cancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[97]
+	mi := &file_conversationpb_conversation_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8985,7 +9046,7 @@ func (x *Cancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancelled.ProtoReflect.Descriptor instead.
 func (*Cancelled) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{97}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Cancelled) GetCancelled() bool {
@@ -9031,7 +9092,7 @@ type Deleted struct {
 
 func (x *Deleted) Reset() {
 	*x = Deleted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[98]
+	mi := &file_conversationpb_conversation_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9043,7 +9104,7 @@ func (x *Deleted) String() string {
 func (*Deleted) ProtoMessage() {}
 
 func (x *Deleted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[98]
+	mi := &file_conversationpb_conversation_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9056,7 +9117,7 @@ func (x *Deleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deleted.ProtoReflect.Descriptor instead.
 func (*Deleted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{98}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{99}
 }
 
 type Refused struct {
@@ -9074,7 +9135,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[99]
+	mi := &file_conversationpb_conversation_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9086,7 +9147,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[99]
+	mi := &file_conversationpb_conversation_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9099,7 +9160,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{99}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Refused) GetCode() failurepb.Code {
@@ -9158,7 +9219,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[100]
+	mi := &file_conversationpb_conversation_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9170,7 +9231,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[100]
+	mi := &file_conversationpb_conversation_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9183,7 +9244,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{100}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *Snapshot) GetEpoch() uint64 {
@@ -9235,7 +9296,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[101]
+	mi := &file_conversationpb_conversation_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9247,7 +9308,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[101]
+	mi := &file_conversationpb_conversation_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9260,7 +9321,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{101}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -9321,7 +9382,7 @@ type ListRow struct {
 
 func (x *ListRow) Reset() {
 	*x = ListRow{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[102]
+	mi := &file_conversationpb_conversation_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9333,7 +9394,7 @@ func (x *ListRow) String() string {
 func (*ListRow) ProtoMessage() {}
 
 func (x *ListRow) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[102]
+	mi := &file_conversationpb_conversation_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9346,7 +9407,7 @@ func (x *ListRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRow.ProtoReflect.Descriptor instead.
 func (*ListRow) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{102}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ListRow) GetId() string {
@@ -9458,7 +9519,7 @@ type Listed struct {
 
 func (x *Listed) Reset() {
 	*x = Listed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[103]
+	mi := &file_conversationpb_conversation_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9470,7 +9531,7 @@ func (x *Listed) String() string {
 func (*Listed) ProtoMessage() {}
 
 func (x *Listed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[103]
+	mi := &file_conversationpb_conversation_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9483,7 +9544,7 @@ func (x *Listed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Listed.ProtoReflect.Descriptor instead.
 func (*Listed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{103}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *Listed) GetRows() []*ListRow {
@@ -9511,7 +9572,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[104]
+	mi := &file_conversationpb_conversation_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9523,7 +9584,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[104]
+	mi := &file_conversationpb_conversation_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9536,7 +9597,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{104}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *Delta) GetRunId() string {
@@ -9570,7 +9631,7 @@ type RunStarted struct {
 
 func (x *RunStarted) Reset() {
 	*x = RunStarted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[105]
+	mi := &file_conversationpb_conversation_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9582,7 +9643,7 @@ func (x *RunStarted) String() string {
 func (*RunStarted) ProtoMessage() {}
 
 func (x *RunStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[105]
+	mi := &file_conversationpb_conversation_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9595,7 +9656,7 @@ func (x *RunStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStarted.ProtoReflect.Descriptor instead.
 func (*RunStarted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{105}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *RunStarted) GetRunId() string {
@@ -9979,9 +10040,13 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x05usage\x18\x03 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x121\n" +
 	"\x04open\x18\x04 \x03(\v2\x1d.parley.conversation.OpenCallR\x04open\x12\x14\n" +
 	"\x05given\x18\x05 \x01(\bR\x05given\x12\x14\n" +
-	"\x05state\x18\x06 \x01(\fR\x05state\"F\n" +
+	"\x05state\x18\x06 \x01(\fR\x05state\"\x80\x01\n" +
 	"\vToolResults\x127\n" +
-	"\aresults\x18\x01 \x03(\v2\x1d.parley.conversation.ToolCallR\aresults\"i\n" +
+	"\aresults\x18\x01 \x03(\v2\x1d.parley.conversation.ToolCallR\aresults\x128\n" +
+	"\x06images\x18\x02 \x03(\v2 .parley.conversation.ResultImageR\x06images\"X\n" +
+	"\vResultImage\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x120\n" +
+	"\x04file\x18\x02 \x01(\v2\x1c.parley.conversation.FileRefR\x04file\"i\n" +
 	"\aPartial\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x120\n" +
 	"\x05usage\x18\x02 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x12\x18\n" +
@@ -10495,7 +10560,7 @@ func file_conversationpb_conversation_proto_rawDescGZIP() []byte {
 }
 
 var file_conversationpb_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 106)
+var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 107)
 var file_conversationpb_conversation_proto_goTypes = []any{
 	(Status)(0),                       // 0: parley.conversation.Status
 	(Role)(0),                         // 1: parley.conversation.Role
@@ -10527,94 +10592,95 @@ var file_conversationpb_conversation_proto_goTypes = []any{
 	(*Event)(nil),                     // 27: parley.conversation.Event
 	(*ToolUse)(nil),                   // 28: parley.conversation.ToolUse
 	(*ToolResults)(nil),               // 29: parley.conversation.ToolResults
-	(*Partial)(nil),                   // 30: parley.conversation.Partial
-	(*Reserved)(nil),                  // 31: parley.conversation.Reserved
-	(*SessionUsage)(nil),              // 32: parley.conversation.SessionUsage
-	(*BudgetReached)(nil),             // 33: parley.conversation.BudgetReached
-	(*ActionRequested)(nil),           // 34: parley.conversation.ActionRequested
-	(*TurnPaused)(nil),                // 35: parley.conversation.TurnPaused
-	(*ActionClosed)(nil),              // 36: parley.conversation.ActionClosed
-	(*TurnResumed)(nil),               // 37: parley.conversation.TurnResumed
-	(*Truncated)(nil),                 // 38: parley.conversation.Truncated
-	(*MessageChanged)(nil),            // 39: parley.conversation.MessageChanged
-	(*Held)(nil),                      // 40: parley.conversation.Held
-	(*PushSet)(nil),                   // 41: parley.conversation.PushSet
-	(*PushRemoved)(nil),               // 42: parley.conversation.PushRemoved
-	(*PushDue)(nil),                   // 43: parley.conversation.PushDue
-	(*PushOver)(nil),                  // 44: parley.conversation.PushOver
-	(*MessageQueued)(nil),             // 45: parley.conversation.MessageQueued
-	(*MessageDequeued)(nil),           // 46: parley.conversation.MessageDequeued
-	(*Imported)(nil),                  // 47: parley.conversation.Imported
-	(*FileAdded)(nil),                 // 48: parley.conversation.FileAdded
-	(*FilesRemoved)(nil),              // 49: parley.conversation.FilesRemoved
-	(*ToolRemembered)(nil),            // 50: parley.conversation.ToolRemembered
-	(*Created)(nil),                   // 51: parley.conversation.Created
-	(*UserMessage)(nil),               // 52: parley.conversation.UserMessage
-	(*TurnStarted)(nil),               // 53: parley.conversation.TurnStarted
-	(*AgentMessage)(nil),              // 54: parley.conversation.AgentMessage
-	(*TurnEnded)(nil),                 // 55: parley.conversation.TurnEnded
-	(*TurnRecovered)(nil),             // 56: parley.conversation.TurnRecovered
-	(*CancelRequested)(nil),           // 57: parley.conversation.CancelRequested
-	(*Updated)(nil),                   // 58: parley.conversation.Updated
-	(*Patch)(nil),                     // 59: parley.conversation.Patch
-	(*Caller)(nil),                    // 60: parley.conversation.Caller
-	(*Command)(nil),                   // 61: parley.conversation.Command
-	(*Opening)(nil),                   // 62: parley.conversation.Opening
-	(*Progress)(nil),                  // 63: parley.conversation.Progress
-	(*Reserve)(nil),                   // 64: parley.conversation.Reserve
-	(*Doubt)(nil),                     // 65: parley.conversation.Doubt
-	(*Resolve)(nil),                   // 66: parley.conversation.Resolve
-	(*ToolApproval)(nil),              // 67: parley.conversation.ToolApproval
-	(*ArgsVerdict)(nil),               // 68: parley.conversation.ArgsVerdict
-	(*UserAnswers)(nil),               // 69: parley.conversation.UserAnswers
-	(*ClientResult)(nil),              // 70: parley.conversation.ClientResult
-	(*Answer)(nil),                    // 71: parley.conversation.Answer
-	(*Continue)(nil),                  // 72: parley.conversation.Continue
-	(*Target)(nil),                    // 73: parley.conversation.Target
-	(*Regenerate)(nil),                // 74: parley.conversation.Regenerate
-	(*Edit)(nil),                      // 75: parley.conversation.Edit
-	(*Rate)(nil),                      // 76: parley.conversation.Rate
-	(*Forget)(nil),                    // 77: parley.conversation.Forget
-	(*AddFile)(nil),                   // 78: parley.conversation.AddFile
-	(*RemoveFile)(nil),                // 79: parley.conversation.RemoveFile
-	(*SetTitle)(nil),                  // 80: parley.conversation.SetTitle
-	(*Due)(nil),                       // 81: parley.conversation.Due
-	(*Hold)(nil),                      // 82: parley.conversation.Hold
-	(*Create)(nil),                    // 83: parley.conversation.Create
-	(*Send)(nil),                      // 84: parley.conversation.Send
-	(*SetPush)(nil),                   // 85: parley.conversation.SetPush
-	(*RemovePush)(nil),                // 86: parley.conversation.RemovePush
-	(*Pushed)(nil),                    // 87: parley.conversation.Pushed
-	(*Cancel)(nil),                    // 88: parley.conversation.Cancel
-	(*CancelTimeout)(nil),             // 89: parley.conversation.CancelTimeout
-	(*Update)(nil),                    // 90: parley.conversation.Update
-	(*Delete)(nil),                    // 91: parley.conversation.Delete
-	(*Finish)(nil),                    // 92: parley.conversation.Finish
-	(*Recover)(nil),                   // 93: parley.conversation.Recover
-	(*AwaitRun)(nil),                  // 94: parley.conversation.AwaitRun
-	(*Reply)(nil),                     // 95: parley.conversation.Reply
-	(*Progressed)(nil),                // 96: parley.conversation.Progressed
-	(*Rated)(nil),                     // 97: parley.conversation.Rated
-	(*Tools)(nil),                     // 98: parley.conversation.Tools
-	(*FileReply)(nil),                 // 99: parley.conversation.FileReply
-	(*Accepted)(nil),                  // 100: parley.conversation.Accepted
-	(*TurnResult)(nil),                // 101: parley.conversation.TurnResult
-	(*Cancelled)(nil),                 // 102: parley.conversation.Cancelled
-	(*Deleted)(nil),                   // 103: parley.conversation.Deleted
-	(*Refused)(nil),                   // 104: parley.conversation.Refused
-	(*Snapshot)(nil),                  // 105: parley.conversation.Snapshot
-	(*Change)(nil),                    // 106: parley.conversation.Change
-	(*ListRow)(nil),                   // 107: parley.conversation.ListRow
-	(*Listed)(nil),                    // 108: parley.conversation.Listed
-	(*Delta)(nil),                     // 109: parley.conversation.Delta
-	(*RunStarted)(nil),                // 110: parley.conversation.RunStarted
-	(*deliverypb.Delivery)(nil),       // 111: parley.delivery.Delivery
-	(*agentpb.Tool)(nil),              // 112: parley.agent.Tool
-	(*agentpb.Agent)(nil),             // 113: parley.agent.Agent
-	(*deliverypb.Report)(nil),         // 114: parley.delivery.Report
-	(failurepb.Code)(0),               // 115: parley.failure.Code
-	(*failurepb.Param)(nil),           // 116: parley.failure.Param
-	(*descriptorpb.FieldOptions)(nil), // 117: google.protobuf.FieldOptions
+	(*ResultImage)(nil),               // 30: parley.conversation.ResultImage
+	(*Partial)(nil),                   // 31: parley.conversation.Partial
+	(*Reserved)(nil),                  // 32: parley.conversation.Reserved
+	(*SessionUsage)(nil),              // 33: parley.conversation.SessionUsage
+	(*BudgetReached)(nil),             // 34: parley.conversation.BudgetReached
+	(*ActionRequested)(nil),           // 35: parley.conversation.ActionRequested
+	(*TurnPaused)(nil),                // 36: parley.conversation.TurnPaused
+	(*ActionClosed)(nil),              // 37: parley.conversation.ActionClosed
+	(*TurnResumed)(nil),               // 38: parley.conversation.TurnResumed
+	(*Truncated)(nil),                 // 39: parley.conversation.Truncated
+	(*MessageChanged)(nil),            // 40: parley.conversation.MessageChanged
+	(*Held)(nil),                      // 41: parley.conversation.Held
+	(*PushSet)(nil),                   // 42: parley.conversation.PushSet
+	(*PushRemoved)(nil),               // 43: parley.conversation.PushRemoved
+	(*PushDue)(nil),                   // 44: parley.conversation.PushDue
+	(*PushOver)(nil),                  // 45: parley.conversation.PushOver
+	(*MessageQueued)(nil),             // 46: parley.conversation.MessageQueued
+	(*MessageDequeued)(nil),           // 47: parley.conversation.MessageDequeued
+	(*Imported)(nil),                  // 48: parley.conversation.Imported
+	(*FileAdded)(nil),                 // 49: parley.conversation.FileAdded
+	(*FilesRemoved)(nil),              // 50: parley.conversation.FilesRemoved
+	(*ToolRemembered)(nil),            // 51: parley.conversation.ToolRemembered
+	(*Created)(nil),                   // 52: parley.conversation.Created
+	(*UserMessage)(nil),               // 53: parley.conversation.UserMessage
+	(*TurnStarted)(nil),               // 54: parley.conversation.TurnStarted
+	(*AgentMessage)(nil),              // 55: parley.conversation.AgentMessage
+	(*TurnEnded)(nil),                 // 56: parley.conversation.TurnEnded
+	(*TurnRecovered)(nil),             // 57: parley.conversation.TurnRecovered
+	(*CancelRequested)(nil),           // 58: parley.conversation.CancelRequested
+	(*Updated)(nil),                   // 59: parley.conversation.Updated
+	(*Patch)(nil),                     // 60: parley.conversation.Patch
+	(*Caller)(nil),                    // 61: parley.conversation.Caller
+	(*Command)(nil),                   // 62: parley.conversation.Command
+	(*Opening)(nil),                   // 63: parley.conversation.Opening
+	(*Progress)(nil),                  // 64: parley.conversation.Progress
+	(*Reserve)(nil),                   // 65: parley.conversation.Reserve
+	(*Doubt)(nil),                     // 66: parley.conversation.Doubt
+	(*Resolve)(nil),                   // 67: parley.conversation.Resolve
+	(*ToolApproval)(nil),              // 68: parley.conversation.ToolApproval
+	(*ArgsVerdict)(nil),               // 69: parley.conversation.ArgsVerdict
+	(*UserAnswers)(nil),               // 70: parley.conversation.UserAnswers
+	(*ClientResult)(nil),              // 71: parley.conversation.ClientResult
+	(*Answer)(nil),                    // 72: parley.conversation.Answer
+	(*Continue)(nil),                  // 73: parley.conversation.Continue
+	(*Target)(nil),                    // 74: parley.conversation.Target
+	(*Regenerate)(nil),                // 75: parley.conversation.Regenerate
+	(*Edit)(nil),                      // 76: parley.conversation.Edit
+	(*Rate)(nil),                      // 77: parley.conversation.Rate
+	(*Forget)(nil),                    // 78: parley.conversation.Forget
+	(*AddFile)(nil),                   // 79: parley.conversation.AddFile
+	(*RemoveFile)(nil),                // 80: parley.conversation.RemoveFile
+	(*SetTitle)(nil),                  // 81: parley.conversation.SetTitle
+	(*Due)(nil),                       // 82: parley.conversation.Due
+	(*Hold)(nil),                      // 83: parley.conversation.Hold
+	(*Create)(nil),                    // 84: parley.conversation.Create
+	(*Send)(nil),                      // 85: parley.conversation.Send
+	(*SetPush)(nil),                   // 86: parley.conversation.SetPush
+	(*RemovePush)(nil),                // 87: parley.conversation.RemovePush
+	(*Pushed)(nil),                    // 88: parley.conversation.Pushed
+	(*Cancel)(nil),                    // 89: parley.conversation.Cancel
+	(*CancelTimeout)(nil),             // 90: parley.conversation.CancelTimeout
+	(*Update)(nil),                    // 91: parley.conversation.Update
+	(*Delete)(nil),                    // 92: parley.conversation.Delete
+	(*Finish)(nil),                    // 93: parley.conversation.Finish
+	(*Recover)(nil),                   // 94: parley.conversation.Recover
+	(*AwaitRun)(nil),                  // 95: parley.conversation.AwaitRun
+	(*Reply)(nil),                     // 96: parley.conversation.Reply
+	(*Progressed)(nil),                // 97: parley.conversation.Progressed
+	(*Rated)(nil),                     // 98: parley.conversation.Rated
+	(*Tools)(nil),                     // 99: parley.conversation.Tools
+	(*FileReply)(nil),                 // 100: parley.conversation.FileReply
+	(*Accepted)(nil),                  // 101: parley.conversation.Accepted
+	(*TurnResult)(nil),                // 102: parley.conversation.TurnResult
+	(*Cancelled)(nil),                 // 103: parley.conversation.Cancelled
+	(*Deleted)(nil),                   // 104: parley.conversation.Deleted
+	(*Refused)(nil),                   // 105: parley.conversation.Refused
+	(*Snapshot)(nil),                  // 106: parley.conversation.Snapshot
+	(*Change)(nil),                    // 107: parley.conversation.Change
+	(*ListRow)(nil),                   // 108: parley.conversation.ListRow
+	(*Listed)(nil),                    // 109: parley.conversation.Listed
+	(*Delta)(nil),                     // 110: parley.conversation.Delta
+	(*RunStarted)(nil),                // 111: parley.conversation.RunStarted
+	(*deliverypb.Delivery)(nil),       // 112: parley.delivery.Delivery
+	(*agentpb.Tool)(nil),              // 113: parley.agent.Tool
+	(*agentpb.Agent)(nil),             // 114: parley.agent.Agent
+	(*deliverypb.Report)(nil),         // 115: parley.delivery.Report
+	(failurepb.Code)(0),               // 116: parley.failure.Code
+	(*failurepb.Param)(nil),           // 117: parley.failure.Param
+	(*descriptorpb.FieldOptions)(nil), // 118: google.protobuf.FieldOptions
 }
 var file_conversationpb_conversation_proto_depIdxs = []int32{
 	13,  // 0: parley.conversation.State.budget:type_name -> parley.conversation.Budget
@@ -10634,7 +10700,7 @@ var file_conversationpb_conversation_proto_depIdxs = []int32{
 	22,  // 14: parley.conversation.Queued.earlier:type_name -> parley.conversation.Message
 	28,  // 15: parley.conversation.Queued.given:type_name -> parley.conversation.ToolUse
 	17,  // 16: parley.conversation.Queued.options:type_name -> parley.conversation.TurnOptions
-	111, // 17: parley.conversation.Push.delivery:type_name -> parley.delivery.Delivery
+	112, // 17: parley.conversation.Push.delivery:type_name -> parley.delivery.Delivery
 	3,   // 18: parley.conversation.Lease.mode:type_name -> parley.conversation.Mode
 	22,  // 19: parley.conversation.Lease.user_message:type_name -> parley.conversation.Message
 	21,  // 20: parley.conversation.Lease.usage:type_name -> parley.conversation.Usage
@@ -10644,9 +10710,9 @@ var file_conversationpb_conversation_proto_depIdxs = []int32{
 	4,   // 24: parley.conversation.OpenCall.need:type_name -> parley.conversation.Need
 	28,  // 25: parley.conversation.Step.use:type_name -> parley.conversation.ToolUse
 	29,  // 26: parley.conversation.Step.results:type_name -> parley.conversation.ToolResults
-	30,  // 27: parley.conversation.Step.partial:type_name -> parley.conversation.Partial
+	31,  // 27: parley.conversation.Step.partial:type_name -> parley.conversation.Partial
 	17,  // 28: parley.conversation.Step.options:type_name -> parley.conversation.TurnOptions
-	112, // 29: parley.conversation.TurnOptions.tools:type_name -> parley.agent.Tool
+	113, // 29: parley.conversation.TurnOptions.tools:type_name -> parley.agent.Tool
 	18,  // 30: parley.conversation.TurnOptions.tool_choice:type_name -> parley.conversation.ToolChoice
 	19,  // 31: parley.conversation.TurnOptions.format:type_name -> parley.conversation.OutputFormat
 	1,   // 32: parley.conversation.Message.role:type_name -> parley.conversation.Role
@@ -10660,177 +10726,179 @@ var file_conversationpb_conversation_proto_depIdxs = []int32{
 	2,   // 40: parley.conversation.Run.stop_reason:type_name -> parley.conversation.StopReason
 	21,  // 41: parley.conversation.Run.usage:type_name -> parley.conversation.Usage
 	26,  // 42: parley.conversation.Run.error:type_name -> parley.conversation.TurnError
-	51,  // 43: parley.conversation.Event.created:type_name -> parley.conversation.Created
-	52,  // 44: parley.conversation.Event.user_message:type_name -> parley.conversation.UserMessage
-	53,  // 45: parley.conversation.Event.turn_started:type_name -> parley.conversation.TurnStarted
-	54,  // 46: parley.conversation.Event.agent_message:type_name -> parley.conversation.AgentMessage
-	55,  // 47: parley.conversation.Event.turn_ended:type_name -> parley.conversation.TurnEnded
-	56,  // 48: parley.conversation.Event.turn_recovered:type_name -> parley.conversation.TurnRecovered
-	57,  // 49: parley.conversation.Event.cancel_requested:type_name -> parley.conversation.CancelRequested
-	58,  // 50: parley.conversation.Event.updated:type_name -> parley.conversation.Updated
+	52,  // 43: parley.conversation.Event.created:type_name -> parley.conversation.Created
+	53,  // 44: parley.conversation.Event.user_message:type_name -> parley.conversation.UserMessage
+	54,  // 45: parley.conversation.Event.turn_started:type_name -> parley.conversation.TurnStarted
+	55,  // 46: parley.conversation.Event.agent_message:type_name -> parley.conversation.AgentMessage
+	56,  // 47: parley.conversation.Event.turn_ended:type_name -> parley.conversation.TurnEnded
+	57,  // 48: parley.conversation.Event.turn_recovered:type_name -> parley.conversation.TurnRecovered
+	58,  // 49: parley.conversation.Event.cancel_requested:type_name -> parley.conversation.CancelRequested
+	59,  // 50: parley.conversation.Event.updated:type_name -> parley.conversation.Updated
 	28,  // 51: parley.conversation.Event.tool_use:type_name -> parley.conversation.ToolUse
 	29,  // 52: parley.conversation.Event.tool_results:type_name -> parley.conversation.ToolResults
-	31,  // 53: parley.conversation.Event.reserved:type_name -> parley.conversation.Reserved
-	32,  // 54: parley.conversation.Event.session_usage:type_name -> parley.conversation.SessionUsage
-	33,  // 55: parley.conversation.Event.budget_reached:type_name -> parley.conversation.BudgetReached
-	34,  // 56: parley.conversation.Event.action_requested:type_name -> parley.conversation.ActionRequested
-	35,  // 57: parley.conversation.Event.turn_paused:type_name -> parley.conversation.TurnPaused
-	36,  // 58: parley.conversation.Event.action_closed:type_name -> parley.conversation.ActionClosed
-	37,  // 59: parley.conversation.Event.turn_resumed:type_name -> parley.conversation.TurnResumed
-	38,  // 60: parley.conversation.Event.truncated:type_name -> parley.conversation.Truncated
-	39,  // 61: parley.conversation.Event.message_changed:type_name -> parley.conversation.MessageChanged
-	48,  // 62: parley.conversation.Event.file_added:type_name -> parley.conversation.FileAdded
-	49,  // 63: parley.conversation.Event.files_removed:type_name -> parley.conversation.FilesRemoved
-	50,  // 64: parley.conversation.Event.tool_remembered:type_name -> parley.conversation.ToolRemembered
-	30,  // 65: parley.conversation.Event.partial:type_name -> parley.conversation.Partial
-	40,  // 66: parley.conversation.Event.held:type_name -> parley.conversation.Held
-	47,  // 67: parley.conversation.Event.imported:type_name -> parley.conversation.Imported
+	32,  // 53: parley.conversation.Event.reserved:type_name -> parley.conversation.Reserved
+	33,  // 54: parley.conversation.Event.session_usage:type_name -> parley.conversation.SessionUsage
+	34,  // 55: parley.conversation.Event.budget_reached:type_name -> parley.conversation.BudgetReached
+	35,  // 56: parley.conversation.Event.action_requested:type_name -> parley.conversation.ActionRequested
+	36,  // 57: parley.conversation.Event.turn_paused:type_name -> parley.conversation.TurnPaused
+	37,  // 58: parley.conversation.Event.action_closed:type_name -> parley.conversation.ActionClosed
+	38,  // 59: parley.conversation.Event.turn_resumed:type_name -> parley.conversation.TurnResumed
+	39,  // 60: parley.conversation.Event.truncated:type_name -> parley.conversation.Truncated
+	40,  // 61: parley.conversation.Event.message_changed:type_name -> parley.conversation.MessageChanged
+	49,  // 62: parley.conversation.Event.file_added:type_name -> parley.conversation.FileAdded
+	50,  // 63: parley.conversation.Event.files_removed:type_name -> parley.conversation.FilesRemoved
+	51,  // 64: parley.conversation.Event.tool_remembered:type_name -> parley.conversation.ToolRemembered
+	31,  // 65: parley.conversation.Event.partial:type_name -> parley.conversation.Partial
+	41,  // 66: parley.conversation.Event.held:type_name -> parley.conversation.Held
+	48,  // 67: parley.conversation.Event.imported:type_name -> parley.conversation.Imported
 	17,  // 68: parley.conversation.Event.turn_options:type_name -> parley.conversation.TurnOptions
-	41,  // 69: parley.conversation.Event.push_set:type_name -> parley.conversation.PushSet
-	42,  // 70: parley.conversation.Event.push_removed:type_name -> parley.conversation.PushRemoved
-	43,  // 71: parley.conversation.Event.push_due:type_name -> parley.conversation.PushDue
-	44,  // 72: parley.conversation.Event.push_over:type_name -> parley.conversation.PushOver
-	45,  // 73: parley.conversation.Event.message_queued:type_name -> parley.conversation.MessageQueued
-	46,  // 74: parley.conversation.Event.message_dequeued:type_name -> parley.conversation.MessageDequeued
-	108, // 75: parley.conversation.Event.listed:type_name -> parley.conversation.Listed
+	42,  // 69: parley.conversation.Event.push_set:type_name -> parley.conversation.PushSet
+	43,  // 70: parley.conversation.Event.push_removed:type_name -> parley.conversation.PushRemoved
+	44,  // 71: parley.conversation.Event.push_due:type_name -> parley.conversation.PushDue
+	45,  // 72: parley.conversation.Event.push_over:type_name -> parley.conversation.PushOver
+	46,  // 73: parley.conversation.Event.message_queued:type_name -> parley.conversation.MessageQueued
+	47,  // 74: parley.conversation.Event.message_dequeued:type_name -> parley.conversation.MessageDequeued
+	109, // 75: parley.conversation.Event.listed:type_name -> parley.conversation.Listed
 	24,  // 76: parley.conversation.ToolUse.calls:type_name -> parley.conversation.ToolCall
 	21,  // 77: parley.conversation.ToolUse.usage:type_name -> parley.conversation.Usage
 	15,  // 78: parley.conversation.ToolUse.open:type_name -> parley.conversation.OpenCall
 	24,  // 79: parley.conversation.ToolResults.results:type_name -> parley.conversation.ToolCall
-	21,  // 80: parley.conversation.Partial.usage:type_name -> parley.conversation.Usage
-	21,  // 81: parley.conversation.SessionUsage.usage:type_name -> parley.conversation.Usage
-	13,  // 82: parley.conversation.BudgetReached.budget:type_name -> parley.conversation.Budget
-	20,  // 83: parley.conversation.ActionRequested.action:type_name -> parley.conversation.PendingAction
-	22,  // 84: parley.conversation.TurnPaused.answer:type_name -> parley.conversation.Message
-	24,  // 85: parley.conversation.ActionClosed.result:type_name -> parley.conversation.ToolCall
-	14,  // 86: parley.conversation.TurnResumed.lease:type_name -> parley.conversation.Lease
-	22,  // 87: parley.conversation.MessageChanged.message:type_name -> parley.conversation.Message
-	7,   // 88: parley.conversation.PushSet.push:type_name -> parley.conversation.Push
-	111, // 89: parley.conversation.PushDue.delivery:type_name -> parley.delivery.Delivery
-	6,   // 90: parley.conversation.MessageQueued.queued:type_name -> parley.conversation.Queued
-	22,  // 91: parley.conversation.Imported.messages:type_name -> parley.conversation.Message
-	9,   // 92: parley.conversation.FileAdded.file:type_name -> parley.conversation.File
-	5,   // 93: parley.conversation.Created.state:type_name -> parley.conversation.State
-	22,  // 94: parley.conversation.UserMessage.message:type_name -> parley.conversation.Message
-	14,  // 95: parley.conversation.TurnStarted.lease:type_name -> parley.conversation.Lease
-	22,  // 96: parley.conversation.AgentMessage.message:type_name -> parley.conversation.Message
-	2,   // 97: parley.conversation.TurnEnded.stop_reason:type_name -> parley.conversation.StopReason
-	21,  // 98: parley.conversation.TurnEnded.usage:type_name -> parley.conversation.Usage
-	26,  // 99: parley.conversation.TurnEnded.error:type_name -> parley.conversation.TurnError
-	59,  // 100: parley.conversation.Updated.patch:type_name -> parley.conversation.Patch
-	21,  // 101: parley.conversation.Updated.usage:type_name -> parley.conversation.Usage
-	13,  // 102: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
-	60,  // 103: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
-	83,  // 104: parley.conversation.Command.create:type_name -> parley.conversation.Create
-	84,  // 105: parley.conversation.Command.send:type_name -> parley.conversation.Send
-	88,  // 106: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
-	90,  // 107: parley.conversation.Command.update:type_name -> parley.conversation.Update
-	91,  // 108: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
-	92,  // 109: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
-	93,  // 110: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
-	89,  // 111: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
-	94,  // 112: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
-	63,  // 113: parley.conversation.Command.progress:type_name -> parley.conversation.Progress
-	66,  // 114: parley.conversation.Command.resolve:type_name -> parley.conversation.Resolve
-	72,  // 115: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
-	74,  // 116: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
-	75,  // 117: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
-	76,  // 118: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
-	77,  // 119: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
-	78,  // 120: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
-	79,  // 121: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
-	80,  // 122: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
-	81,  // 123: parley.conversation.Command.due:type_name -> parley.conversation.Due
-	82,  // 124: parley.conversation.Command.hold:type_name -> parley.conversation.Hold
-	71,  // 125: parley.conversation.Command.answer:type_name -> parley.conversation.Answer
-	85,  // 126: parley.conversation.Command.set_push:type_name -> parley.conversation.SetPush
-	86,  // 127: parley.conversation.Command.remove_push:type_name -> parley.conversation.RemovePush
-	87,  // 128: parley.conversation.Command.pushed:type_name -> parley.conversation.Pushed
-	62,  // 129: parley.conversation.Command.opening:type_name -> parley.conversation.Opening
-	83,  // 130: parley.conversation.Opening.create:type_name -> parley.conversation.Create
-	9,   // 131: parley.conversation.Opening.files:type_name -> parley.conversation.File
-	113, // 132: parley.conversation.Opening.agent:type_name -> parley.agent.Agent
-	28,  // 133: parley.conversation.Progress.use:type_name -> parley.conversation.ToolUse
-	29,  // 134: parley.conversation.Progress.results:type_name -> parley.conversation.ToolResults
-	64,  // 135: parley.conversation.Progress.reserve:type_name -> parley.conversation.Reserve
-	65,  // 136: parley.conversation.Progress.doubt:type_name -> parley.conversation.Doubt
-	24,  // 137: parley.conversation.Progress.tool_calls:type_name -> parley.conversation.ToolCall
-	15,  // 138: parley.conversation.Doubt.calls:type_name -> parley.conversation.OpenCall
-	113, // 139: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
-	67,  // 140: parley.conversation.Resolve.approval:type_name -> parley.conversation.ToolApproval
-	69,  // 141: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
-	70,  // 142: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
-	7,   // 143: parley.conversation.Resolve.push:type_name -> parley.conversation.Push
-	68,  // 144: parley.conversation.ToolApproval.verdict:type_name -> parley.conversation.ArgsVerdict
-	24,  // 145: parley.conversation.Answer.outputs:type_name -> parley.conversation.ToolCall
-	113, // 146: parley.conversation.Answer.agent:type_name -> parley.agent.Agent
-	17,  // 147: parley.conversation.Answer.options:type_name -> parley.conversation.TurnOptions
-	113, // 148: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
-	22,  // 149: parley.conversation.Target.message:type_name -> parley.conversation.Message
-	73,  // 150: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
-	22,  // 151: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
-	113, // 152: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
-	73,  // 153: parley.conversation.Edit.target:type_name -> parley.conversation.Target
-	113, // 154: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
-	73,  // 155: parley.conversation.Rate.target:type_name -> parley.conversation.Target
-	113, // 156: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
-	9,   // 157: parley.conversation.AddFile.file:type_name -> parley.conversation.File
-	113, // 158: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
-	21,  // 159: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
-	113, // 160: parley.conversation.Hold.agent:type_name -> parley.agent.Agent
-	113, // 161: parley.conversation.Create.agent:type_name -> parley.agent.Agent
-	13,  // 162: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
-	113, // 163: parley.conversation.Send.agent:type_name -> parley.agent.Agent
-	22,  // 164: parley.conversation.Send.earlier:type_name -> parley.conversation.Message
-	28,  // 165: parley.conversation.Send.given:type_name -> parley.conversation.ToolUse
-	17,  // 166: parley.conversation.Send.options:type_name -> parley.conversation.TurnOptions
-	7,   // 167: parley.conversation.Send.push:type_name -> parley.conversation.Push
-	7,   // 168: parley.conversation.SetPush.push:type_name -> parley.conversation.Push
-	114, // 169: parley.conversation.Pushed.report:type_name -> parley.delivery.Report
-	113, // 170: parley.conversation.Update.agent:type_name -> parley.agent.Agent
-	59,  // 171: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
-	2,   // 172: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
-	21,  // 173: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
-	26,  // 174: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
-	24,  // 175: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
-	30,  // 176: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
-	100, // 177: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
-	101, // 178: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
-	102, // 179: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
-	5,   // 180: parley.conversation.Reply.state:type_name -> parley.conversation.State
-	103, // 181: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
-	104, // 182: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
-	96,  // 183: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
-	97,  // 184: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
-	98,  // 185: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
-	99,  // 186: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
-	15,  // 187: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
-	23,  // 188: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
-	9,   // 189: parley.conversation.FileReply.file:type_name -> parley.conversation.File
-	22,  // 190: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
-	22,  // 191: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
-	22,  // 192: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
-	2,   // 193: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
-	21,  // 194: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
-	26,  // 195: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
-	13,  // 196: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
-	20,  // 197: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
-	5,   // 198: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
-	115, // 199: parley.conversation.Refused.code:type_name -> parley.failure.Code
-	116, // 200: parley.conversation.Refused.params:type_name -> parley.failure.Param
-	22,  // 201: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
-	27,  // 202: parley.conversation.Change.events:type_name -> parley.conversation.Event
-	109, // 203: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
-	110, // 204: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
-	107, // 205: parley.conversation.Change.rows:type_name -> parley.conversation.ListRow
-	107, // 206: parley.conversation.Listed.rows:type_name -> parley.conversation.ListRow
-	22,  // 207: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
-	117, // 208: parley.conversation.public_type:extendee -> google.protobuf.FieldOptions
-	209, // [209:209] is the sub-list for method output_type
-	209, // [209:209] is the sub-list for method input_type
-	209, // [209:209] is the sub-list for extension type_name
-	208, // [208:209] is the sub-list for extension extendee
-	0,   // [0:208] is the sub-list for field type_name
+	30,  // 80: parley.conversation.ToolResults.images:type_name -> parley.conversation.ResultImage
+	10,  // 81: parley.conversation.ResultImage.file:type_name -> parley.conversation.FileRef
+	21,  // 82: parley.conversation.Partial.usage:type_name -> parley.conversation.Usage
+	21,  // 83: parley.conversation.SessionUsage.usage:type_name -> parley.conversation.Usage
+	13,  // 84: parley.conversation.BudgetReached.budget:type_name -> parley.conversation.Budget
+	20,  // 85: parley.conversation.ActionRequested.action:type_name -> parley.conversation.PendingAction
+	22,  // 86: parley.conversation.TurnPaused.answer:type_name -> parley.conversation.Message
+	24,  // 87: parley.conversation.ActionClosed.result:type_name -> parley.conversation.ToolCall
+	14,  // 88: parley.conversation.TurnResumed.lease:type_name -> parley.conversation.Lease
+	22,  // 89: parley.conversation.MessageChanged.message:type_name -> parley.conversation.Message
+	7,   // 90: parley.conversation.PushSet.push:type_name -> parley.conversation.Push
+	112, // 91: parley.conversation.PushDue.delivery:type_name -> parley.delivery.Delivery
+	6,   // 92: parley.conversation.MessageQueued.queued:type_name -> parley.conversation.Queued
+	22,  // 93: parley.conversation.Imported.messages:type_name -> parley.conversation.Message
+	9,   // 94: parley.conversation.FileAdded.file:type_name -> parley.conversation.File
+	5,   // 95: parley.conversation.Created.state:type_name -> parley.conversation.State
+	22,  // 96: parley.conversation.UserMessage.message:type_name -> parley.conversation.Message
+	14,  // 97: parley.conversation.TurnStarted.lease:type_name -> parley.conversation.Lease
+	22,  // 98: parley.conversation.AgentMessage.message:type_name -> parley.conversation.Message
+	2,   // 99: parley.conversation.TurnEnded.stop_reason:type_name -> parley.conversation.StopReason
+	21,  // 100: parley.conversation.TurnEnded.usage:type_name -> parley.conversation.Usage
+	26,  // 101: parley.conversation.TurnEnded.error:type_name -> parley.conversation.TurnError
+	60,  // 102: parley.conversation.Updated.patch:type_name -> parley.conversation.Patch
+	21,  // 103: parley.conversation.Updated.usage:type_name -> parley.conversation.Usage
+	13,  // 104: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
+	61,  // 105: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
+	84,  // 106: parley.conversation.Command.create:type_name -> parley.conversation.Create
+	85,  // 107: parley.conversation.Command.send:type_name -> parley.conversation.Send
+	89,  // 108: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
+	91,  // 109: parley.conversation.Command.update:type_name -> parley.conversation.Update
+	92,  // 110: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
+	93,  // 111: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
+	94,  // 112: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
+	90,  // 113: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
+	95,  // 114: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
+	64,  // 115: parley.conversation.Command.progress:type_name -> parley.conversation.Progress
+	67,  // 116: parley.conversation.Command.resolve:type_name -> parley.conversation.Resolve
+	73,  // 117: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
+	75,  // 118: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
+	76,  // 119: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
+	77,  // 120: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
+	78,  // 121: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
+	79,  // 122: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
+	80,  // 123: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
+	81,  // 124: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
+	82,  // 125: parley.conversation.Command.due:type_name -> parley.conversation.Due
+	83,  // 126: parley.conversation.Command.hold:type_name -> parley.conversation.Hold
+	72,  // 127: parley.conversation.Command.answer:type_name -> parley.conversation.Answer
+	86,  // 128: parley.conversation.Command.set_push:type_name -> parley.conversation.SetPush
+	87,  // 129: parley.conversation.Command.remove_push:type_name -> parley.conversation.RemovePush
+	88,  // 130: parley.conversation.Command.pushed:type_name -> parley.conversation.Pushed
+	63,  // 131: parley.conversation.Command.opening:type_name -> parley.conversation.Opening
+	84,  // 132: parley.conversation.Opening.create:type_name -> parley.conversation.Create
+	9,   // 133: parley.conversation.Opening.files:type_name -> parley.conversation.File
+	114, // 134: parley.conversation.Opening.agent:type_name -> parley.agent.Agent
+	28,  // 135: parley.conversation.Progress.use:type_name -> parley.conversation.ToolUse
+	29,  // 136: parley.conversation.Progress.results:type_name -> parley.conversation.ToolResults
+	65,  // 137: parley.conversation.Progress.reserve:type_name -> parley.conversation.Reserve
+	66,  // 138: parley.conversation.Progress.doubt:type_name -> parley.conversation.Doubt
+	24,  // 139: parley.conversation.Progress.tool_calls:type_name -> parley.conversation.ToolCall
+	15,  // 140: parley.conversation.Doubt.calls:type_name -> parley.conversation.OpenCall
+	114, // 141: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
+	68,  // 142: parley.conversation.Resolve.approval:type_name -> parley.conversation.ToolApproval
+	70,  // 143: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
+	71,  // 144: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
+	7,   // 145: parley.conversation.Resolve.push:type_name -> parley.conversation.Push
+	69,  // 146: parley.conversation.ToolApproval.verdict:type_name -> parley.conversation.ArgsVerdict
+	24,  // 147: parley.conversation.Answer.outputs:type_name -> parley.conversation.ToolCall
+	114, // 148: parley.conversation.Answer.agent:type_name -> parley.agent.Agent
+	17,  // 149: parley.conversation.Answer.options:type_name -> parley.conversation.TurnOptions
+	114, // 150: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
+	22,  // 151: parley.conversation.Target.message:type_name -> parley.conversation.Message
+	74,  // 152: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
+	22,  // 153: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
+	114, // 154: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
+	74,  // 155: parley.conversation.Edit.target:type_name -> parley.conversation.Target
+	114, // 156: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
+	74,  // 157: parley.conversation.Rate.target:type_name -> parley.conversation.Target
+	114, // 158: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
+	9,   // 159: parley.conversation.AddFile.file:type_name -> parley.conversation.File
+	114, // 160: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
+	21,  // 161: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
+	114, // 162: parley.conversation.Hold.agent:type_name -> parley.agent.Agent
+	114, // 163: parley.conversation.Create.agent:type_name -> parley.agent.Agent
+	13,  // 164: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
+	114, // 165: parley.conversation.Send.agent:type_name -> parley.agent.Agent
+	22,  // 166: parley.conversation.Send.earlier:type_name -> parley.conversation.Message
+	28,  // 167: parley.conversation.Send.given:type_name -> parley.conversation.ToolUse
+	17,  // 168: parley.conversation.Send.options:type_name -> parley.conversation.TurnOptions
+	7,   // 169: parley.conversation.Send.push:type_name -> parley.conversation.Push
+	7,   // 170: parley.conversation.SetPush.push:type_name -> parley.conversation.Push
+	115, // 171: parley.conversation.Pushed.report:type_name -> parley.delivery.Report
+	114, // 172: parley.conversation.Update.agent:type_name -> parley.agent.Agent
+	60,  // 173: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
+	2,   // 174: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
+	21,  // 175: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
+	26,  // 176: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
+	24,  // 177: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
+	31,  // 178: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
+	101, // 179: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
+	102, // 180: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
+	103, // 181: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
+	5,   // 182: parley.conversation.Reply.state:type_name -> parley.conversation.State
+	104, // 183: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
+	105, // 184: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
+	97,  // 185: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
+	98,  // 186: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
+	99,  // 187: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
+	100, // 188: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
+	15,  // 189: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
+	23,  // 190: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
+	9,   // 191: parley.conversation.FileReply.file:type_name -> parley.conversation.File
+	22,  // 192: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
+	22,  // 193: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
+	22,  // 194: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
+	2,   // 195: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
+	21,  // 196: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
+	26,  // 197: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
+	13,  // 198: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
+	20,  // 199: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
+	5,   // 200: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
+	116, // 201: parley.conversation.Refused.code:type_name -> parley.failure.Code
+	117, // 202: parley.conversation.Refused.params:type_name -> parley.failure.Param
+	22,  // 203: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
+	27,  // 204: parley.conversation.Change.events:type_name -> parley.conversation.Event
+	110, // 205: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
+	111, // 206: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
+	108, // 207: parley.conversation.Change.rows:type_name -> parley.conversation.ListRow
+	108, // 208: parley.conversation.Listed.rows:type_name -> parley.conversation.ListRow
+	22,  // 209: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
+	118, // 210: parley.conversation.public_type:extendee -> google.protobuf.FieldOptions
+	211, // [211:211] is the sub-list for method output_type
+	211, // [211:211] is the sub-list for method input_type
+	211, // [211:211] is the sub-list for extension type_name
+	210, // [210:211] is the sub-list for extension extendee
+	0,   // [0:210] is the sub-list for field type_name
 }
 
 func init() { file_conversationpb_conversation_proto_init() }
@@ -10881,8 +10949,8 @@ func file_conversationpb_conversation_proto_init() {
 		(*Event_MessageDequeued)(nil),
 		(*Event_Listed)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[54].OneofWrappers = []any{}
-	file_conversationpb_conversation_proto_msgTypes[56].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[55].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[57].OneofWrappers = []any{
 		(*Command_Create)(nil),
 		(*Command_Send)(nil),
 		(*Command_Cancel)(nil),
@@ -10909,19 +10977,19 @@ func file_conversationpb_conversation_proto_init() {
 		(*Command_RemovePush)(nil),
 		(*Command_Pushed)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[58].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[59].OneofWrappers = []any{
 		(*Progress_Use)(nil),
 		(*Progress_Results)(nil),
 		(*Progress_Reserve)(nil),
 		(*Progress_Doubt)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[61].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[62].OneofWrappers = []any{
 		(*Resolve_Approval)(nil),
 		(*Resolve_Answers)(nil),
 		(*Resolve_Client)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[87].OneofWrappers = []any{}
-	file_conversationpb_conversation_proto_msgTypes[90].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[88].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[91].OneofWrappers = []any{
 		(*Reply_Accepted)(nil),
 		(*Reply_Turn)(nil),
 		(*Reply_Cancelled)(nil),
@@ -10939,7 +11007,7 @@ func file_conversationpb_conversation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_conversationpb_conversation_proto_rawDesc), len(file_conversationpb_conversation_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   106,
+			NumMessages:   107,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

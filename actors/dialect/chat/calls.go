@@ -18,16 +18,28 @@ type Call struct {
 	ID        string       // of a First; "" = none, or one that another call has
 	Name      string       // what is new of it
 	Arguments rawjson.Text // the next piece of them
-	Custom    bool         // no function: its arguments are a text
+	Kind      Kind
 	Rest      rawjson.Fields
 }
+
+// Kind is what is called, and where that is said.
+type Kind int
+
+// Kinds of calls.
+const (
+	Function Kind = iota
+	// Custom is no function: its arguments are a text.
+	Custom
+	// Legacy is the `function_call` of a message, from before there were `tool_calls`: an answer has one at most, without an id.
+	Legacy
+)
 
 // piece is an item of a list of tool calls, as it came.
 type piece struct {
 	index     int // -1 = none
 	id, name  string
 	arguments rawjson.Text
-	custom    bool
+	kind      Kind
 	rest      rawjson.Fields
 }
 
@@ -49,6 +61,7 @@ type call struct {
 type calls struct {
 	all  []*call
 	told []string // ids
+	kind Kind     // of the newest that was told
 	list int      // the number of the list that is read
 }
 
@@ -216,7 +229,7 @@ func (a *calls) grow(one *call, p *piece) *Call {
 		}
 		return nil
 	}
-	told := &Call{Number: one.number, Name: named, Arguments: arguments, Custom: p.custom, Rest: p.rest}
+	told := &Call{Number: one.number, Name: named, Arguments: arguments, Kind: p.kind, Rest: p.rest}
 	if one.number >= 0 {
 		if named == "" && arguments == nil && p.rest == nil {
 			return nil
@@ -229,7 +242,7 @@ func (a *calls) grow(one *call, p *piece) *Call {
 	if one.held, one.rest = nil, nil; !slices.Contains(a.told, one.ids[0]) {
 		told.ID = one.ids[0]
 	}
-	a.told = append(a.told, one.ids[0])
+	a.told, a.kind = append(a.told, one.ids[0]), p.kind
 	return told
 }
 

@@ -89,6 +89,10 @@ func (c *choice) field(field rawjson.Field, whole bool, r *Reader, delta *Delta)
 		return words(field.Name, value, &delta.Thought, delta, 0)
 	case "tool_calls":
 		return c.readCalls(value, whole, delta)
+	case "function_call":
+		if !isEmpty(value) && isEmpty(r.message.Get("tool_calls")) && (len(c.calls.told) == 0 || c.calls.kind == Legacy) {
+			return c.readLegacy(value, whole, delta)
+		}
 	}
 	if whole || !isEmpty(value) {
 		delta.Rest = append(delta.Rest, field)
@@ -180,6 +184,34 @@ func (c *choice) readCalls(raw []byte, whole bool, delta *Delta) error {
 	return nil
 }
 
+// readLegacy reads a function_call, or a piece of one. Its place is that of the only call.
+func (c *choice) readLegacy(raw []byte, whole bool, delta *Delta) error {
+	fields, err := rawjson.Object(raw)
+	if err != nil {
+		return misshapen("function_call is " + kindOf(raw))
+	}
+	p := piece{kind: Legacy, index: 0}
+	for _, field := range fields {
+		p.take(field)
+	}
+	if p.name == "" && len(p.arguments) <= len(`""`) {
+		return nil
+	}
+	c.calls.next()
+	told, err := c.calls.add(&p, whole)
+	switch {
+	case err != nil:
+		return err
+	case len(c.calls.told) > 1:
+		return misshapen("a second function_call in an answer")
+	}
+	c.said = true
+	if told != nil {
+		delta.Calls = append(delta.Calls, *told)
+	}
+	return nil
+}
+
 // readPiece reads an item of a list of tool calls. Name and arguments may be in it without a function around them.
 func readPiece(raw []byte) (piece, error) {
 	p := piece{index: -1}
@@ -200,7 +232,9 @@ func readPiece(raw []byte) (piece, error) {
 			p.id = unquoted(field.Value)
 		case "type":
 		case "function", "custom":
-			p.custom = field.Name == "custom"
+			if field.Name == "custom" {
+				p.kind = Custom
+			}
 			inner, err := rawjson.Object(field.Value)
 			if err != nil {
 				return p, misshapen("tool_calls[]." + field.Name + " is " + kindOf(field.Value))
@@ -240,10 +274,13 @@ func (p *piece) take(field rawjson.Field) bool {
 
 // implied is the reason of an end without one.
 func (c *choice) implied() Finish {
-	if len(c.calls.told) > 0 {
-		return ToolCalls
+	switch {
+	case len(c.calls.told) == 0:
+		return Stop
+	case c.calls.kind == Legacy:
+		return FunctionCall
 	}
-	return Stop
+	return ToolCalls
 }
 
 // end ends the choice.

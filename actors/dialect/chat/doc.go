@@ -34,6 +34,9 @@
 //     never gets a name is an error, unless it says nothing.
 //   - In a document each item of the list is a call.
 //
+// `function_call`, the form from before there were lists of calls, is a call whose index is 0. Beside `tool_calls` it is the first of
+// them once more, and no call. A second one is an error: there is place for one.
+//
 // Calls are numbered from 0 in the order in which their names are known. Their ids differ: where the provider gave none, or that of
 // another call, there is none, and the mouth makes one.
 package chat

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -71,56 +72,68 @@ func (c *connected) Generate(ctx context.Context, request *Request, stream Strea
 		this.limits.total = connectedTime
 	}
 	return c.caller.run(ctx, this, stream, func(ctx context.Context, _ int, out *recorder) error {
-		reply, err := c.ask(ctx, request, this.secrets)
-		if err != nil {
-			return err
-		}
-		if err = out.Text(reply.text); err != nil {
-			return err
-		}
-		out.setUsage(reply.usage)
-		out.finish(reply.stop)
-		return nil
+		return c.told(c.ask(ctx, request, this.secrets, out), this.secrets)
 	})
 }
 
 // ask has the agent answer. One that does not know the method has done nothing: it is asked by that of its protocol's other
 // version, and from then on by that first.
-func (c *connected) ask(ctx context.Context, request *Request, secrets provider.Redactor) (*connectedReply, error) {
+func (c *connected) ask(ctx context.Context, request *Request, secrets provider.Redactor, out *recorder) error {
 	connection := request.Agent.GetModel().GetConnection()
 	speak, known := protocols[connection.GetProtocol()]
 	if !known {
-		return nil, invalid("Unsupported connected agent protocol: %s", connection.GetProtocol())
+		return invalid("Unsupported connected agent protocol: %s", connection.GetProtocol())
 	}
 	if speak.next == nil {
-		return c.askIn(ctx, speak, request, secrets)
+		return c.askIn(ctx, speak, request, secrets, out)
 	}
 	versions := []protocol{speak, *speak.next}
 	newer := c.newer.Has(connection.GetUrl())
 	if newer {
 		slices.Reverse(versions)
 	}
-	reply, err := c.askIn(ctx, versions[0], request, secrets)
+	err := c.askIn(ctx, versions[0], request, secrets, out)
 	if !errors.Is(err, errOtherVersion) {
-		return reply, err
+		return err
 	}
-	if reply, err = c.askIn(ctx, versions[1], request, secrets); err == nil {
+	if err = c.askIn(ctx, versions[1], request, secrets, out); err == nil {
 		c.newer.Note(connection.GetUrl(), !newer)
 	}
-	return reply, err
+	return err
 }
 
 // askIn has the agent answer in one version of its protocol.
-func (c *connected) askIn(ctx context.Context, speak protocol, request *Request, secrets provider.Redactor) (*connectedReply, error) {
+func (c *connected) askIn(ctx context.Context, speak protocol, request *Request, secrets provider.Redactor, out *recorder) error {
 	asked, err := newInquiry(ctx, request, speak)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	document, err := c.exchange(ctx, asked, secrets)
+	body, err := c.exchange(ctx, asked, secrets)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return readReply(document, request.Agent.GetModel().GetConnection(), speak, secrets)
+	return readReply(body, request.Agent.GetModel().GetConnection(), speak, secrets, out)
+}
+
+// told is why a reply is no whole answer, in the words of document 3. The class that the agent's own words have stays.
+func (c *connected) told(err error, secrets provider.Redactor) error {
+	if _, worded := errors.AsType[*Error](err); worded {
+		return err
+	}
+	failed, ok := errors.AsType[*provider.Failure](err)
+	if !ok {
+		return err
+	}
+	words := c.caller.worded(failed, &call{})
+	switch failed.Class {
+	case provider.Unreadable:
+		words.Message = strings.TrimSuffix("the connected agent's reply cannot be understood: "+firstOf(failed.Message, secrets), ": ")
+	case provider.Cut:
+		words.Message = "the connected agent's reply is not whole"
+	default:
+		words.Message = fmt.Sprintf("External agent returned %d: %s", http.StatusOK, firstOf(failed.Message, secrets))
+	}
+	return words
 }
 
 // connectionSecrets is a redactor of all that is secret of a connection and of one call of it.
@@ -299,6 +312,9 @@ func unreachable(err error, asked *url.URL, secrets provider.Redactor) *Error {
 func (c *connected) refused(response *http.Response, document []byte, secrets provider.Redactor) *Error {
 	failed := c.caller.worded(provider.Complaint(response.StatusCode, nil, secrets), &call{})
 	failed.Message = fmt.Sprintf("External agent returned %d: %s", response.StatusCode, firstOf(string(document), secrets))
+	if isOtherVersion(document) {
+		failed.Err = errOtherVersion
+	}
 	return failed
 }
 

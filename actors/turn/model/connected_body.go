@@ -5,14 +5,16 @@ import (
 	"net/url"
 	"strings"
 
+	"parley/actors/provider"
 	"parley/proto/agentpb"
 )
 
-// protocol is how a connected agent is asked and where its reply has the text.
+// protocol is how a connected agent is asked, and how its reply is read.
 type protocol struct {
 	path string // of the request, behind the configured URL
 	body func(connection *agentpb.Connection, said []Message) any
-	read func(reply any) (text string, found bool)
+	// read tells the recorder what a reply says. empty: there is a text, and nothing in it.
+	read func(body []byte, secrets provider.Redactor, out *recorder) (empty bool, err error)
 	// header is set on the request; empty = none.
 	header [2]string
 	next   *protocol // the same in its next version, for agents that do not know this one; nil = there is none
@@ -21,10 +23,10 @@ type protocol struct {
 //nolint:gochecknoglobals // a constant table
 var protocols = map[string]protocol{
 	"a2a": {
-		body: a2aBody, read: a2aText, next: &protocol{body: a2a10Body, read: a2a10Text, header: [2]string{"A2A-Version", "1.0"}},
+		body: a2aBody, read: readA2A, next: &protocol{body: a2a10Body, read: readA2A, header: [2]string{"A2A-Version", "1.0"}},
 	},
-	"openai-chat":      {path: "/chat/completions", body: chatBody, read: chatText},
-	"openai-responses": {path: "/responses", body: responsesBody, read: responsesText},
+	"openai-chat":      {path: "/chat/completions", body: chatBody, read: readChat},
+	"openai-responses": {path: "/responses", body: responsesBody, read: readResponses},
 }
 
 // address is where to post: the path is not doubled when the URL has it already.

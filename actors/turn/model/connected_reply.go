@@ -2,66 +2,214 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
+	"parley/actors/dialect/chat"
 	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
 	"parley/proto/agentpb"
 )
 
-// connectedReply is what a connected agent answered.
-type connectedReply struct {
-	text  string
-	usage Usage
-	stop  Stop
-}
+// otherVersion are the codes by which an agent says that it does not know the version that it was asked in: no such method, or no such version.
+//
+//nolint:gochecknoglobals // a constant table
+var otherVersion = []string{"-32601", "-32009"}
 
-// methodNotFound is the code by which an agent says that it does not know the version that it was asked in.
-const methodNotFound json.Number = "-32601"
+var (
+	errOtherVersion = errors.New("the connected agent does not know this version of its protocol")
+	errCostlyReply  = &Error{Code: CodeProviderError, Message: "the connected agent's reply nests too deep or has too many values"}
+)
 
-var errOtherVersion = errors.New("the connected agent does not know this version of its protocol")
-
-// readReply takes the text from where the connection says that it is, or the protocol.
-func readReply(document []byte, connection *agentpb.Connection, speak protocol, secrets provider.Redactor) (*connectedReply, error) {
-	if !rawjson.Modest(document, maxDepth, maxReplyValues) {
-		return nil, &Error{Code: CodeProviderError, Message: "the connected agent's reply nests too deep or has too many values"}
-	}
-	decoder := json.NewDecoder(bytes.NewReader(document))
-	decoder.UseNumber()
-	var reply any
-	if decoder.Decode(&reply) != nil {
-		return nil, &Error{Code: CodeProviderError, Message: "the connected agent's reply is not JSON"}
-	}
-	if connection.GetProtocol() == "a2a" {
-		if failure := at(reply, "error"); failure != nil {
-			message, isText := at(failure, "message").(string)
-			if !isText {
-				message = "it does not say why"
-			}
-			said := &Error{Code: CodeProviderError, Message: "A2A error: " + firstOf(message, secrets)}
-			if code, isNumber := at(failure, "code").(json.Number); isNumber && code == methodNotFound {
-				said.Err = errOtherVersion
-			}
-			return nil, said
-		}
+// readReply tells the recorder what an agent answered: the text from where the connection says that it is, or the protocol. What was said
+// before an error stays.
+func readReply(body []byte, connection *agentpb.Connection, speak protocol, secrets provider.Redactor, out *recorder) error {
+	begin := bytes.TrimLeft(body, "\ufeff \t\r\n")
+	document := len(begin) > 0 && (begin[0] == '{' || begin[0] == '[')
+	gauge := rawjson.Gauge{MaxDepth: maxDepth, MaxValues: maxReplyValues, Events: !document, CR: true}
+	if gauge.Take(body) != nil {
+		return errCostlyReply
 	}
 	read := speak.read
 	if connection.GetResponsePath() != "" {
 		path, err := parsePath(connection.GetResponsePath())
 		if err != nil {
-			return nil, err
+			return err
 		}
-		read = func(reply any) (string, bool) { return textOf(at(reply, path...)) }
+		read = func(reply []byte, secrets provider.Redactor, out *recorder) (bool, error) {
+			return readPath(reply, path, secrets, out)
+		}
 	}
-	made := &connectedReply{usage: usageIn(reply), stop: stopIn(reply)}
-	var found bool
-	if made.text, found = read(reply); !found && made.stop != StopFilter {
-		return nil, &Error{Code: CodeProviderError, Message: "the connected agent's reply has no text where it should be"}
+	empty, err := read(body, secrets, out)
+	switch {
+	case err != nil:
+		return err
+	case !out.finished:
+		return &provider.Failure{Class: provider.Cut, Reason: provider.ErrCut}
+	case out.text.Len() == 0 && (!empty || len(out.calls) > 0) && out.stop != StopFilter:
+		return &Error{Code: CodeProviderError, Message: "the connected agent's reply has no text where it should be"}
+	case out.stop == StopTools: // it has none of ours
+		out.stop = StopEnd
 	}
-	return made, nil
+	return nil
+}
+
+// replyOf is the document of a reply: the reply itself, or its last event.
+func replyOf(body []byte, secrets provider.Redactor) (object, error) {
+	events := provider.NewEvents(bytes.NewReader(body))
+	var last []byte
+	for {
+		event, err := events.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return object{}, err
+		}
+		last = append(last[:0], event...)
+	}
+	if last == nil {
+		var err error
+		if last, err = events.Rest(secrets); err != nil {
+			return object{}, err
+		}
+	}
+	if last == nil {
+		return object{}, &provider.Failure{Class: provider.Cut, Reason: provider.ErrCut}
+	}
+	if !rawjson.Modest(last, maxDepth, maxReplyValues) { // empty lines within it begin the count anew
+		return object{}, errCostlyReply
+	}
+	return newObject(last), nil
+}
+
+// decoded is a document, with numbers as they were written.
+func decoded(document []byte) (value any) {
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	decoder.UseNumber()
+	_ = decoder.Decode(&value) // it was valid
+	return value
+}
+
+// readPath takes what a path leads to, also from an answer that its protocol would not have.
+func readPath(body []byte, path []any, secrets provider.Redactor, out *recorder) (empty bool, err error) {
+	told, err := replyOf(body, secrets)
+	if err != nil {
+		return false, err
+	}
+	(&responseReader{out: out}).count(told)
+	reply := decoded(told.raw)
+	text, found := textOf(at(reply, path...))
+	if !found && provider.Complains(told.fields, false) {
+		return false, provider.Complaint(0, told.raw, secrets)
+	}
+	out.finish(stopIn(reply))
+	return found && text == "", out.Text(text)
+}
+
+// readChat reads Chat Completions, as a document or a stream. The tools of the agent are its own business.
+func readChat(body []byte, secrets provider.Redactor, out *recorder) (empty bool, err error) {
+	mouth := &chatMouth{reader: chat.NewReader(secrets, 1), out: out}
+	if err = mouth.reader.Stream(bytes.NewReader(body), mouth.hear); err != nil {
+		return false, err
+	}
+	if out.text.Len() > 0 {
+		return false, nil
+	}
+	content, isText := at(decoded(body), "choices", 0, "message", "content").(string)
+	return isText && content == "", nil
+}
+
+// readResponses reads an answer of the Responses API, as a document or a stream. Many that imitate it have no status.
+func readResponses(body []byte, secrets provider.Redactor, out *recorder) (empty bool, err error) {
+	asked := &question{secrets: secrets}
+	reader := &responseReader{question: asked, out: out}
+	err = asked.read(&http.Response{Body: io.NopCloser(bytes.NewReader(body))}, reader.event, func(told object) error {
+		if whole := told.text("output_text").String(); whole != "" { // then the items are in it
+			told.fields = slices.DeleteFunc(told.fields, func(field rawjson.Field) bool { return field.Name == "output" })
+			if failed := out.Text(whole); failed != nil {
+				return failed
+			}
+		}
+		empty = told.has("output_text")
+		event := ""
+		if !told.has("status") {
+			event = "completed"
+		}
+		return reader.end(told, event)
+	})
+	return empty, err
+}
+
+// readA2A reads a message, or a task, in either version: in 1.0 a member says which of the two it is.
+func readA2A(body []byte, secrets provider.Redactor, out *recorder) (empty bool, err error) {
+	told, err := replyOf(body, secrets)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case provider.Complains(told.fields, told.has("result")):
+		return false, a2aFailure(told, secrets)
+	case told.wrong() != nil:
+		return false, told.wrong()
+	}
+	result := at(decoded(told.raw), "result")
+	for _, kind := range []string{"task", "message"} {
+		if inner := at(result, kind); inner != nil {
+			result = inner
+		}
+	}
+	(&responseReader{out: out}).count(told)
+	artifacts, made := a2aText(list(at(result, "artifacts")))
+	said, why := taskEnd(result)
+	if why != "" {
+		if err := out.Text(artifacts); err != nil {
+			return false, err
+		}
+		return false, &Error{Code: CodeProviderError, Message: "A2A error: " + firstOf(cmp.Or(said, why), secrets)}
+	}
+	out.finish(StopEnd)
+	text, there := a2aText([]any{result})
+	status, asked := a2aText([]any{at(result, "status", "message")})
+	return made || there || asked, out.Text(cmp.Or(text, artifacts, status))
+}
+
+// a2aFailure is the error that an agent answered with.
+func a2aFailure(told object, secrets provider.Redactor) error {
+	said := provider.Complaint(0, told.raw, secrets)
+	failed := &Error{Code: CodeProviderError, Message: "A2A error: " + firstOf(cmp.Or(said.Message, "it does not say why"), secrets)}
+	if isOtherVersion(told.raw) {
+		failed.Err = errOtherVersion
+	}
+	return failed
+}
+
+// isOtherVersion says whether an error of A2A is about the version that was asked in.
+func isOtherVersion(document []byte) bool {
+	if !json.Valid(document) {
+		return false
+	}
+	told, _ := rawjson.Object(document)             // what is no object has no code
+	failure, _ := rawjson.Object(told.Get("error")) // as above
+	return slices.Contains(otherVersion, strings.Trim(string(failure.Get("code")), `"`))
+}
+
+// taskEnd says why a task has no answer, and what the agent says of it; "" = it has one, or asks for more.
+func taskEnd(result any) (said, why string) {
+	state, _ := at(result, "status", "state").(string)
+	switch state = strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(state), "task_state_"), "_", "-"); state {
+	case "", "completed", "input-required", "auth-required":
+		return "", ""
+	case "failed", "rejected", "canceled", "cancelled":
+		said, _ = a2aText([]any{at(result, "status", "message")})
+	}
+	return said, "its task is " + state
 }
 
 // at walks into decoded JSON by names of members and numbers of elements; nil = there is nothing.
@@ -95,10 +243,15 @@ func element(elements []any, name string) any {
 	return elements[index]
 }
 
-// list is the array there, nil = there is none.
+// list is the array there; one element in place of it is one of it.
 func list(value any) []any {
-	elements, _ := value.([]any)
-	return elements
+	switch value := value.(type) {
+	case []any:
+		return value
+	case map[string]any, string:
+		return []any{value}
+	}
+	return nil
 }
 
 // joined is the texts of parts, of those that have one. They are found when there is one at least.
@@ -113,59 +266,24 @@ func joined(parts []any, separator string, is func(part any) bool) (string, bool
 	return strings.Join(texts, separator), len(texts) > 0
 }
 
-func chatText(reply any) (string, bool) {
-	content := at(reply, "choices", 0, "message", "content")
-	if text, isText := content.(string); isText {
-		return text, true
-	}
-	return joined(list(content), "", nil)
-}
-
-func responsesText(reply any) (string, bool) {
-	whole, isText := at(reply, "output_text").(string)
-	if whole != "" {
-		return whole, true
-	}
+// a2aText is the text of parts, those of several holders.
+func a2aText(holders []any) (string, bool) {
 	var parts []any
-	for _, item := range list(at(reply, "output")) {
-		if at(item, "type") != "reasoning" { // a thought is not said
-			parts = append(parts, list(at(item, "content"))...)
+	for _, holder := range holders {
+		for _, part := range list(at(holder, "parts")) {
+			if root, is := at(part, "root").(map[string]any); is { // how one library writes it
+				part = root
+			}
+			if text, is := part.(string); is {
+				part = map[string]any{"text": text}
+			}
+			parts = append(parts, part)
 		}
 	}
-	text, found := joined(parts, "", nil)
-	return text, found || isText
-}
-
-// a2a10Text is a2aText in 1.0, where a member says which of the two it is.
-func a2a10Text(reply any) (string, bool) {
-	for _, kind := range []string{"task", "message"} {
-		if result := at(reply, "result", kind); result != nil {
-			return a2aText(map[string]any{"result": result})
-		}
-	}
-	return a2aText(reply)
-}
-
-// a2aText reads a message, or a task.
-func a2aText(reply any) (string, bool) {
-	result := at(reply, "result")
-	isText := func(part any) bool {
+	return joined(parts, "\n", func(part any) bool {
 		kind := at(part, "kind")
 		return kind == nil || kind == "text"
-	}
-	var made []any
-	for _, artifact := range list(at(result, "artifacts")) {
-		made = append(made, list(at(artifact, "parts"))...)
-	}
-	there := false
-	for _, parts := range [][]any{list(at(result, "parts")), made, list(at(result, "status", "message", "parts"))} {
-		text, found := joined(parts, "\n", isText)
-		if text != "" {
-			return text, true
-		}
-		there = there || found
-	}
-	return "", there
+	})
 }
 
 // textOf is a value that a response path leads to, as text.
@@ -217,28 +335,6 @@ func parsePath(path string) ([]any, error) {
 		}
 	}
 	return steps, nil
-}
-
-// usageIn is what the call consumed, as either openai kind says it.
-func usageIn(reply any) Usage {
-	said := at(reply, "usage")
-	first := func(names ...string) (count int64, has bool) {
-		for _, name := range names {
-			if number, isNumber := at(said, name).(json.Number); isNumber {
-				return provider.Tokens(number.String()), true
-			}
-		}
-		return 0, false
-	}
-	input, hasInput := first("prompt_tokens", "input_tokens")
-	output, hasOutput := first("completion_tokens", "output_tokens")
-	usage := Usage{InputTokens: input, OutputTokens: output, Known: hasInput && hasOutput}
-	for _, details := range []string{"prompt_tokens_details", "input_tokens_details"} {
-		if number, isNumber := at(said, details, "cached_tokens").(json.Number); isNumber {
-			usage.CachedInputTokens = provider.Tokens(number.String())
-		}
-	}
-	return usage
 }
 
 // stopIn is why the answer ended, as either openai kind says it.

@@ -142,20 +142,26 @@ func TestCostlyEvents(t *testing.T) {
 
 // TestCostlyReplies: the same of the document of a connected agent.
 func TestCostlyReplies(t *testing.T) {
+	read := func(document string) (*recorder, error) {
+		out := &recorder{stream: &heard{}, limit: maxReply}
+		return out, readReply([]byte(document), &agentpb.Connection{Protocol: "openai-chat"}, protocols["openai-chat"], provider.Redactor{}, out)
+	}
 	for name, document := range map[string]string{
 		"arrays":  "[" + strings.TrimSuffix(strings.Repeat("[],", maxReply/3), ",") + "]",
 		"numbers": "[" + strings.TrimSuffix(strings.Repeat("0,", maxReply/2), ",") + "]",
 		"deep":    strings.Repeat("[", maxReply/2) + strings.Repeat("]", maxReply/2),
 	} {
 		before := allocated()
-		_, err := readReply([]byte(document), &agentpb.Connection{Protocol: "openai-chat"}, protocols["openai-chat"], provider.Redactor{})
+		_, err := read(document)
 		require.ErrorContains(t, err, "too deep or has too many values", name)
 		require.Less(t, allocated()-before, uint64(16<<20), name)
 	}
-	reply, err := readReply([]byte(`{"choices":[{"message":{"content":"`+strings.Repeat("[{,", maxReplyValues)+`"}}]}`),
-		&agentpb.Connection{Protocol: "openai-chat"}, protocols["openai-chat"], provider.Redactor{})
+	reply, err := read(`{"choices":[{"message":{"content":"` + strings.Repeat("[{,", maxReplyValues) + `"}}]}`)
 	require.NoError(t, err, "what stands in a text is no JSON")
-	require.Len(t, reply.text, 3*maxReplyValues)
+	require.Equal(t, 3*maxReplyValues, reply.text.Len())
+	reply, err = read(strings.Repeat(`data: {"choices":[{"delta":{"content":"a"}}]}`+"\r\r", maxReplyValues/3) + "data: [DONE]\r\r")
+	require.NoError(t, err, "each event is small")
+	require.Equal(t, maxReplyValues/3, reply.text.Len())
 }
 
 func allocated() uint64 {

@@ -54,8 +54,8 @@ func (m *chatMouth) hear(deltas []chat.Delta, _ bool) error {
 	switch usage := &m.reader.Usage; {
 	case usage.Disbelieved:
 		m.out.setUsage(Usage{InputTokens: provider.NoCount})
-	case usage.Known:
-		m.out.setUsage(Usage{InputTokens: usage.Input, OutputTokens: usage.Output, CachedInputTokens: usage.Cached, Known: true})
+	case usage.Known || usage.Total > 0:
+		m.out.setUsage(Usage{InputTokens: usage.Input, OutputTokens: usage.Output, CachedInputTokens: usage.Cached, Known: usage.Known})
 	}
 	for i := range deltas {
 		if deltas[i].Choice != 0 {

@@ -103,10 +103,10 @@ func (r *responseReader) part(told, part object, place string) error {
 // placeOf is the place where the text of a part comes in pieces.
 func placeOf(part object, place string) string {
 	switch kind := part.string("type"); {
+	case kind == "reasoning_text", place == "reasoning_text":
+		return "reasoning_text"
 	case kind == "refusal" || kind == "" && part.has("refusal"):
 		return "refusal"
-	case kind == "reasoning_text":
-		return kind
 	case kind == "summary_text", place == "reasoning_summary_part":
 		return "reasoning_summary_text"
 	}
@@ -513,7 +513,9 @@ func (r *responseReader) count(response object) {
 	usage := response.object("usage")
 	input := usage.tell(&r.usage.InputTokens, "input_tokens", "prompt_tokens")
 	output := usage.tell(&r.usage.OutputTokens, "output_tokens", "completion_tokens")
-	usage.object("input_tokens_details").tell(&r.usage.CachedInputTokens, "cached_tokens")
+	for _, details := range []string{"prompt_tokens_details", "input_tokens_details"} {
+		usage.object(details).tell(&r.usage.CachedInputTokens, "cached_tokens")
+	}
 	usage.object("output_tokens_details").tell(&r.usage.ReasoningTokens, "reasoning_tokens")
 	r.input, r.output = r.input || input, r.output || output
 	r.usage.Known = r.input && r.output

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 
 	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
@@ -60,8 +61,9 @@ func (q *question) complaint(told object) *provider.Failure {
 		fields, _ = rawjson.Object(items[0]) // nothing, if it is none
 	}
 	kind := fields.Text("type")
-	own := kind != "" || fields.Text("object") != "" || fields.Get("role") != nil
-	if kind != "" && kind != "error" || !provider.Complains(fields, own) {
+	own := slices.ContainsFunc([]string{"type", "object", "role", "output", "output_text"}, func(name string) bool { return fields.Get(name) != nil })
+	response := fields.Text("object") == "response" || fields.Get("status") != nil && fields.Get("usage") != nil // which says how it ended
+	if response || kind != "" && kind != "error" || !provider.Complains(fields, own) {
 		return nil
 	}
 	return provider.Complaint(0, told.raw, q.secrets)

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"mime"
@@ -17,6 +18,7 @@ import (
 const (
 	methodPing        = "ping"
 	methodListChanged = "notifications/tools/list_changed"
+	methodListen      = "subscriptions/listen"
 	notification      = "notifications/"
 )
 
@@ -47,34 +49,83 @@ func (s *server) heard(method string) bool {
 }
 
 // listen reads what a server says outside of calls, where it may say that its list has changed. The client library can do that as
-// well, but fails all calls of the session when the stream breaks.
+// well, but fails all calls of the session when the stream breaks, and does not open it again.
 func (s *server) listen(ctx context.Context, open *session, over *wire) {
-	streams, is := over.Transport.(*mcp.StreamableClientTransport)
 	agreed := open.InitializeResult()
-	if !is || agreed == nil || agreed.ProtocolVersion > olderProtocol || agreed.Capabilities == nil ||
-		agreed.Capabilities.Tools == nil || !agreed.Capabilities.Tools.ListChanged {
+	if agreed == nil || agreed.Capabilities == nil || agreed.Capabilities.Tools == nil || !agreed.Capabilities.Tools.ListChanged {
 		return
 	}
-	for pause := s.pool.config.RetryAfter; s.listenOnce(ctx, streams, open.ID(), over.conn); pause = min(2*pause, maxListenWait) {
+	ask := stream{session: open.ID()}
+	if agreed.ProtocolVersion > olderProtocol {
+		ask.body = subscription(agreed.ProtocolVersion)
+	}
+	var is bool
+	if ask.over, is = over.Transport.(*mcp.StreamableClientTransport); !is {
+		if ask.body != nil {
+			_ = over.conn.Write(ctx, ask.body) // what cannot be written to ends the session by itself
+		}
+		return
+	}
+	for pause := s.pool.config.RetryAfter; s.listenOnce(ctx, &ask, over.conn); pause = min(2*pause, maxListenWait) {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause):
 		}
+		s.heard(methodListChanged) // it may have said so meanwhile
 	}
 }
 
+// subscription asks a server to say when its list changes: in the versions without a handshake none does so by itself.
+func subscription(version string) *jsonrpc.Request {
+	id, _ := jsonrpc.MakeID("parley-listen")  // a text always is one; those of the client library are numbers
+	params, _ := json.Marshal(map[string]any{ // texts always encode
+		"_meta": map[string]any{
+			mcp.MetaKeyProtocolVersion: version, mcp.MetaKeyClientInfo: client(), mcp.MetaKeyClientCapabilities: struct{}{},
+		},
+		"notifications": map[string]bool{"toolsListChanged": true},
+	})
+	return &jsonrpc.Request{ID: id, Method: methodListen, Params: params}
+}
+
+// stream is how the stream of what a server says is asked for.
+type stream struct {
+	over    *mcp.StreamableClientTransport
+	session string
+	body    *jsonrpc.Request // nil = the version with a stream for everything
+}
+
+func (s *stream) request(ctx context.Context) (*http.Request, error) {
+	method, body, accepted := http.MethodGet, []byte(nil), eventStream
+	if s.body != nil {
+		var err error
+		if body, err = jsonrpc.EncodeMessage(s.body); err != nil {
+			return nil, err
+		}
+		method, accepted = http.MethodPost, "application/json, "+eventStream
+	}
+	request, err := http.NewRequestWithContext(ctx, method, s.over.Endpoint, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", accepted)
+	if s.session != "" {
+		request.Header.Set(headerSession, s.session)
+	}
+	if s.body != nil {
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Mcp-Method", s.body.Method)
+	}
+	return request, nil
+}
+
 // listenOnce reads one stream to its end. False = there is none.
-func (s *server) listenOnce(ctx context.Context, over *mcp.StreamableClientTransport, session string, conn *wireConn) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, over.Endpoint, nil)
+func (s *server) listenOnce(ctx context.Context, ask *stream, conn *wireConn) bool {
+	request, err := ask.request(ctx)
 	if err != nil {
 		return false
 	}
-	request.Header.Set("Accept", eventStream)
-	if session != "" {
-		request.Header.Set(headerSession, session)
-	}
-	response, err := over.HTTPClient.Do(request)
+	response, err := ask.over.HTTPClient.Do(request)
 	if err != nil {
 		return ctx.Err() == nil
 	}

@@ -10,12 +10,19 @@ import (
 	"go.uber.org/goleak"
 )
 
-// serveVariable makes the test binary an MCP server on its standard input and output.
-const serveVariable = "PARLEY_TEST_MCP_SERVER"
+// serveVariable makes the test binary an MCP server on its standard input and output; growVariable, one whose list grows.
+const (
+	serveVariable = "PARLEY_TEST_MCP_SERVER"
+	growVariable  = "PARLEY_TEST_MCP_GROWS"
+)
 
 func TestMain(m *testing.M) {
 	if os.Getenv(serveVariable) != "" {
-		_ = mcpServer(os.Getenv(serveVariable), nil, new(atomic.Int32)).Run(context.Background(), &mcp.StdioTransport{})
+		server := mcpServer(os.Getenv(serveVariable), nil, new(atomic.Int32))
+		if os.Getenv(growVariable) != "" {
+			grows(server)
+		}
+		_ = server.Run(context.Background(), &mcp.StdioTransport{})
 		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)

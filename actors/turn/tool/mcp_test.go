@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -402,6 +403,49 @@ func TestMCPIdleSessionEnds(t *testing.T) {
 	require.Eventually(t, func() bool { return server.ended.Load() > 0 }, 30*time.Second, time.Millisecond)
 	_, err := run(t, set, "r_echo", `{}`)
 	require.NoError(t, err)
+}
+
+// grows makes a server list another tool after each call.
+func grows(server *mcp.Server) {
+	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
+			result, err := next(ctx, method, request)
+			if method == "tools/call" {
+				server.AddTool(&mcp.Tool{Name: "late", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
+			}
+			return result, err
+		}
+	})
+}
+
+// TestMCPListChangedNewest: a server of the newest version says that its list has changed to whoever has asked for it.
+func TestMCPListChangedNewest(t *testing.T) {
+	t.Parallel()
+	server := mcpServer("remote", nil, new(atomic.Int32))
+	grows(server)
+	over := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true}))
+	t.Cleanup(over.Close)
+	process := stdio("r")
+	process.Env[growVariable] = "yes"
+	for name, spec := range map[string]*agentpb.MCP{"http": {Name: "r", Url: over.URL}, "process": process} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := local(t)
+			config.RetryAfter = time.Hour // a stream that is opened again says nothing of this one
+			box, err := tool.New(config)
+			require.NoError(t, err)
+			t.Cleanup(box.Close)
+			set, err := box.Open(t.Context(), mcpAgent(spec))
+			require.NoError(t, err)
+			require.NotContains(t, names(set), "r_late")
+			require.Eventually(t, func() bool {
+				_, err = run(t, set, "r_echo", `{}`)
+				require.NoError(t, err)
+				set, err = box.Open(t.Context(), mcpAgent(spec))
+				return err == nil && slices.Contains(names(set), "r_late")
+			}, 30*time.Second, 10*time.Millisecond)
+		})
+	}
 }
 
 // stdio is this test binary as a server.

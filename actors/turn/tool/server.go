@@ -185,6 +185,9 @@ func (s *server) connectAndList(ctx context.Context) (*offer, error) {
 	return offer, err
 }
 
+// client is who calls a server.
+func client() *mcp.Implementation { return &mcp.Implementation{Name: "parley", Version: "1"} }
+
 // connect opens a session, in use by the caller, and starts its goroutine.
 func (s *server) connect(ctx context.Context) (*session, error) { //nolint:contextcheck // a session's goroutines end with it, not with who opens it
 	inner, over, err := s.transport()
@@ -192,20 +195,20 @@ func (s *server) connect(ctx context.Context) (*session, error) { //nolint:conte
 		return nil, err
 	}
 	transport := &wire{Transport: inner, http: over}
-	client := mcp.NewClient(&mcp.Implementation{Name: "parley", Version: "1"}, &mcp.ClientOptions{
+	made := mcp.NewClient(client(), &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{}, // no requests by the server
 		// A server cannot ask for input during a call: people are asked by pending actions.
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	})
-	client.AddSendingMiddleware(slim)
-	client.AddReceivingMiddleware(s.hear)
+	made.AddSendingMiddleware(slim)
+	made.AddReceivingMiddleware(s.hear)
 	options := &mcp.ClientSessionOptions{}
 	s.mu.Lock()
 	if s.mu.older {
 		options.ProtocolVersion = olderProtocol
 	}
 	s.mu.Unlock()
-	connected, err := client.Connect(ctx, transport, options)
+	connected, err := made.Connect(ctx, transport, options)
 	if err != nil {
 		if transport.conn != nil {
 			_ = transport.conn.Close() // the client library does not in all cases

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley/actors/machine"
+	"parley/actors/turn"
 	"parley/cluster/shard"
 	"parley/cmd/parley/node/files"
 	"parley/cmd/parley/node/ids"
@@ -110,7 +111,28 @@ func TestFilesOnEveryNode(t *testing.T) {
 			}
 		}
 	}
+	f.images(t, mint.NewID("conv"))
 	f.refusals(t, mint)
+}
+
+// images are those of tools: kept through one node for a turn that may go on at another one.
+func (f *fleet) images(t *testing.T, conversation string) {
+	t.Helper()
+	job := &turn.Job{Place: turn.Place{ConversationID: conversation}, TenantID: "t"}
+	image, err := turnFiles{f.nodes["n1"]}.Keep(t.Context(), job, "image/png", []byte("\x89PNG"))
+	require.NoError(t, err)
+	require.Equal(t, []any{"image/png", int64(4)}, []any{image.GetMimeType(), image.GetSize()})
+	body, err := turnFiles{f.nodes["n2"]}.Open(t.Context(), image.GetId())
+	require.NoError(t, err)
+	data, err := io.ReadAll(body)
+	require.NoError(t, err)
+	require.Equal(t, "\x89PNG", string(data))
+	file, err := f.nodes["n3"].storage.files.File(t.Context(), image.GetId())
+	require.NoError(t, err)
+	require.Positive(t, file.GetExpiresAt(), "it goes by itself, too")
+	require.NoError(t, turnFiles{f.nodes["n2"]}.Drop(t.Context(), image.GetId()))
+	_, err = turnFiles{f.nodes["n1"]}.Open(t.Context(), image.GetId())
+	requireCode(t, failurepb.Code_NOT_FOUND, err)
 }
 
 // refusals are what cannot be stored, read or removed.

@@ -161,7 +161,7 @@ func (n *Node) newRunner(streams *actors.LiveStreams) (*turn.Runner, error) {
 	n.outbound.tools = box
 	return turn.New(turn.Config{
 		Agents: n.directory.agents.Versions(), History: n.shell.reads, Providers: n.outbound.providers, Publisher: streams,
-		Tools: box, Files: turnFiles{n}, Documents: document.Text, Open: n.directory.seal.Open,
+		Tools: box, Files: turnFiles{n}, Images: turnFiles{n}, Documents: document.Text, Open: n.directory.seal.Open,
 		MaxConcurrent: n.config.Turn.MaxConcurrent, MaxRounds: n.config.Turn.MaxRounds, MaxText: int(n.config.Turn.MaxAnswer),
 		Timeout: n.config.Turn.Timeout, MeterTokens: n.config.Turn.MeterTokens,
 		MaxToolResult: int(n.config.Tools.MaxResult), MaxTurnResults: int(n.config.Tools.MaxTurnResults),

@@ -1,16 +1,20 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"sync/atomic"
 	"time"
 
+	"parley/actors/turn"
 	"parley/cluster"
 	"parley/cluster/shard"
 	"parley/cmd/parley/node/configure"
 	"parley/cmd/parley/node/files"
+	"parley/cmd/parley/node/ids"
 	"parley/persistence"
+	"parley/proto/conversationpb"
 )
 
 // turnFiles opens whole files by id, for turns.
@@ -24,6 +28,30 @@ func (t turnFiles) Open(ctx context.Context, fileID string) (io.ReadCloser, erro
 		return nil, err
 	}
 	return f.Open(ctx, file, 0, -1)
+}
+
+// imageTime is how long an image of a tool is kept for a turn that does not end.
+const imageTime = 7 * 24 * time.Hour
+
+// Keep stores an image of a tool as a file of the turn's conversation that nobody lists.
+func (t turnFiles) Keep(ctx context.Context, job *turn.Job, mimeType string, data []byte) (*conversationpb.FileRef, error) {
+	now := time.Now()
+	file := &conversationpb.File{
+		Id: ids.New(t.node.shards).NewIDFor("file", job.ConversationID), Name: "image", MimeType: mimeType, Size: int64(len(data)),
+		ConversationId: job.ConversationID, TenantId: job.TenantID, ProjectId: job.ProjectID, UserId: job.UserID,
+		CreatedAt: now.UnixMilli(), ExpiresAt: now.Add(imageTime).UnixMilli(),
+	}
+	f := t.node.storage.files // set before any turn runs
+	stored, err := f.Store(ctx, file.GetId(), bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, err
+	}
+	return file.Ref(), f.Commit(ctx, file, stored)
+}
+
+// Drop implements turn.Images.
+func (t turnFiles) Drop(ctx context.Context, fileID string) error {
+	return t.node.storage.files.Delete(ctx, fileID)
 }
 
 // storage is what surrounds the store: its leadership changes and the files in it.

@@ -185,15 +185,8 @@ function close() {
   pill($('link'), 'off', '');
 }
 
-const prices = new Map(); // agent id -> whether its answers cost something, as far as was seen
-
-/** Whether the agent has a price: the API does not say, its answers do. */
-function priced() {
-  const id = agentOf()?.id;
-  const seen = conversation().id ? transcript.usages.priced() : undefined;
-  if (seen !== undefined) prices.set(id, seen);
-  return prices.get(id) !== false;
-}
+/** Whether the agent's answers have a price. */
+function priced() { return Boolean(agentOf()?.priced); }
 
 const agentOf = () => agents.find((agent) => agent.id === (conversation().agentId || $('agent').value));
 

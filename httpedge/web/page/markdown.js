@@ -15,6 +15,17 @@ const maxDepth = 40;      // elements inside each other: engines lay out recursi
 const maxTail = 16_000;   // characters of an unfinished block that are read as Markdown while it grows
 const share = 5;          // at most one part in so many of the time goes into drawing a growing answer
 
+const foreign = /\$\$|\\[([]|\[\^/; // begins a formula, or a footnote
+let learning; // the parser has its rules, or they are on their way
+
+/** Teaches the parser what a text needs, unless it knows. Says whether it does: then the text is to be read again. */
+function learn(text, again) {
+  if (learning === true || !foreign.test(text)) return false;
+  learning ||= import('./notation.js').then(({ notation }) => { notation(parser); learning = true; });
+  learning.then(again, () => { learning = undefined; });
+  return true;
+}
+
 const kinds = {
   paragraph_open: 'p', blockquote_open: 'blockquote', bullet_list_open: 'ul', ordered_list_open: 'ol', list_item_open: 'li',
   thead_open: 'thead', tbody_open: 'tbody', tr_open: 'tr', th_open: 'th', td_open: 'td',
@@ -38,6 +49,14 @@ function link(href, title) {
   made.rel = 'noopener noreferrer';
   if (title) made.title = title;
   return made;
+}
+
+/** What may be wider than the page is scrolled, by keyboard, too. */
+function scrolled(node, label) {
+  node.tabIndex = 0;
+  node.role = 'group';
+  node.ariaLabel = label;
+  return node;
 }
 
 /** Makes nodes of tokens, without recursion. */
@@ -88,6 +107,8 @@ class Builder {
     else if (type === 'hr') this.at.append(element('hr'));
     else if (type === 'code_inline') this.at.append(element('code', '', content));
     else if (type === 'image') this.picture(token);
+    else if (type === 'formula') this.at.append(written(token));
+    else if (type === 'footnote') this.at.append(noteMark(token.meta.number));
     else if (type === 'fence' || type === 'code_block') this.at.append(codeBlock(content, token.info));
     else this.at.append(content); // text, and whatever else there may be
   }
@@ -98,15 +119,19 @@ class Builder {
         this.level = Math.min(this.level + 1, Number(token.tag[1]) + 2, 6);
         return this.open(element('h' + this.level));
       case 'table_open': {
-        const frame = element('div', 'table');
-        frame.tabIndex = 0; // scrolled by keyboard, too
-        frame.role = 'group';
-        frame.ariaLabel = 'table';
+        const frame = scrolled(element('div', 'table'), 'table');
         const table = element('table');
         frame.append(table);
         return this.open(frame, table);
       }
       case 'link_open': return this.startLink(token);
+      case 'footnote_open': {
+        const note = element('div', 'footnote');
+        note.dataset.note = token.meta.number;
+        note.tabIndex = -1; // where its mark leads
+        note.append(element('span', 'faint', `${token.meta.number}. `));
+        return this.open(note);
+      }
     }
     if (token.type === 'paragraph_open' && token.hidden) return undefined; // of a tight list
     const node = element(kinds[token.type] || 'span');
@@ -169,9 +194,7 @@ function codeBlock(content, info = '') {
   head.append(element('span', '', info.trim().split(/\s+/)[0] || 'code'), copyButton(() => text, 'tiny', 'copy this code', guarded));
   const pre = element('pre');
   frame.dir = 'ltr';
-  pre.tabIndex = 0;
-  pre.role = 'group';
-  pre.ariaLabel = 'code';
+  scrolled(pre, 'code');
   const code = element('code', '', text);
   const [language] = info.trim().toLowerCase().split(/\s+/);
   if (language) code.dataset.language = language;
@@ -180,10 +203,34 @@ function codeBlock(content, info = '') {
   return frame;
 }
 
+/** A formula as it was written, until it is drawn. */
+function written({ content, markup, meta, block }) {
+  const node = element(block ? 'div' : 'span', 'math', markup);
+  node.dir = 'ltr';
+  if (block) scrolled(node, 'formula');
+  formulas.set(node, { content, display: meta.display });
+  return node;
+}
+
+/** The mark of a footnote, which leads to it. */
+function noteMark(number) {
+  const mark = element('sup');
+  const button = element('button', 'note-mark', String(number));
+  button.type = 'button';
+  button.ariaLabel = `footnote ${number}`;
+  button.onclick = () => button.closest('.body, .prose').querySelector(`[data-note="${number}"]`)?.focus();
+  mark.append(button);
+  return mark;
+}
+
+const formulas = new WeakMap(); // those that are not drawn yet
+
 const colored = new WeakSet();
 
-/** Gives the code in a node its colours, soon. It is read without them until then, and for good where their module cannot be loaded. */
-function color(root) {
+/** Draws formulas in a node and gives code its colours, soon. They are read as they are until then, and for good where no module can be loaded. */
+function embellish(root) {
+  const waiting = [...root.querySelectorAll('.math')].filter((node) => formulas.has(node));
+  if (waiting.length > 0) import('./formulas.js').then(({ typeset }) => typeset(waiting, formulas), () => {});
   const codes = [...root.querySelectorAll('code[data-language]')].filter((code) => !colored.has(code));
   if (codes.length === 0) return;
   for (const code of codes) colored.add(code);
@@ -215,7 +262,13 @@ export function markdown(text) {
   const tokens = parser.parse(text, {});
   if (count(tokens) > maxNodes) return plain(text);
   const { root } = new Builder().add(tokens);
-  color(root);
+  const [first, ...others] = root.childNodes;
+  learn(text, () => {
+    if (!first.parentNode) return;
+    first.replaceWith(markdown(text));
+    for (const node of others) node.remove();
+  });
+  embellish(root);
   return root;
 }
 
@@ -232,7 +285,7 @@ export function fenced(text) {
   }
   const rest = lines.slice(done).join('\n');
   if (rest || done === 0) root.append(rest);
-  color(root);
+  embellish(root);
   return root;
 }
 
@@ -278,6 +331,11 @@ export class Growing {
   update() {
     const rest = this.text.slice(this.done);
     this.shown = this.text;
+    this.learns ||= learn(rest, () => {
+      this.reset();
+      this.update();
+      embellish(this.node);
+    });
     if (this.done === 0) this.node.replaceChildren();
     for (const node of this.tail) node.remove();
     const at = this.node.childNodes.length;
@@ -290,7 +348,7 @@ export class Growing {
       const whole = line > 0 ? startOfLine(rest, line) : 0;
       if (whole > 0) {
         const builder = new Builder(this.level).add(tokens.slice(0, last));
-        color(builder.root);
+        embellish(builder.root);
         this.node.append(builder.root);
         this.level = builder.level;
         this.done += whole;
@@ -311,7 +369,7 @@ export class Growing {
     if (anew) this.reset();
     this.text = text;
     if (anew || this.shown !== text) this.update();
-    color(this.node);
+    embellish(this.node);
   }
 
   end() {

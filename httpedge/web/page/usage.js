@@ -16,12 +16,6 @@ export class Usages {
     return data.message_id;
   }
 
-  /** Whether answers cost something: undefined = none was seen. */
-  priced() {
-    const all = [...this.known.values()];
-    return all.length > 0 ? all.some((usage) => usage.cost_usd !== undefined) : undefined;
-  }
-
   /** What an answer cost: for people, or exactly. */
   words(id, exactly) {
     const usage = this.known.get(id);

@@ -11,6 +11,7 @@ type Manner struct {
 
 	Text, Thought string
 	Calls         []Call
+	Legacy        bool   // the call is the answer's `function_call`, which has no id
 	Finish        string // "" = the answer is not complete
 	Failure       string // a part of the words of its failure
 	Input, Output int64  // usage; 0 = not told
@@ -22,7 +23,7 @@ type Call struct{ ID, Name, Arguments string }
 
 // Manners is the table.
 func Manners() []Manner {
-	return concat(texts(), ends(), calls(), documents(), usages())
+	return concat(texts(), ends(), calls(), legacy(), documents(), usages())
 }
 
 func concat(all ...[]Manner) (joined []Manner) {
@@ -189,6 +190,36 @@ func calls() []Manner {
 		{Name: "calls without a finish_reason", Calls: one, Finish: "tool_calls", Body: events(call(`{"id":"c1","function":{"name":"alpha","arguments":"{\"x\":1}"}}`), done)},
 		{Name: "one call, no list", Calls: one, Finish: "tool_calls", Body: events(delta(`{"tool_calls":{"id":"c1","function":{"name":"alpha","arguments":"{\"x\":1}"}}}`), toolsEnd, done)},
 		{Name: "a call without a name", Failure: "name", Text: "Hello", Body: events(text("Hello"), call(`{"index":0,"id":"c1","function":{"arguments":"{\"x\":1}"}}`), toolsEnd, done)},
+	}
+}
+
+// legacy is how servers call a function that know no lists of calls, or say both.
+func legacy() []Manner {
+	const end = `{"choices":[{"index":0,"delta":{},"finish_reason":"function_call"}]}`
+	alpha := []Call{{"", "alpha", `{"x":1}`}}
+	function := func(raw string) string { return delta(`{"function_call":` + raw + `}`) }
+	made := func(name, finish string, all ...string) Manner {
+		return Manner{Name: name, Calls: alpha, Legacy: true, Finish: finish, Body: events(append(all, done)...)}
+	}
+	message := func(name, message, finish string) Manner {
+		return Manner{Name: name, Document: true, Calls: alpha, Legacy: true, Finish: finish, Body: `{"object":"chat.completion","choices":[{"index":0,` + message + `}]}`}
+	}
+	pieces := made("function_call", "function_call", delta(`{"role":"assistant","content":null,"function_call":{"name":"alpha","arguments":""}}`),
+		function(`{"arguments":"{\"x\""}`), function(`{"arguments":":1}"}`), end)
+	both := Manner{Name: "function_call beside tool_calls", Calls: []Call{{"c1", "alpha", `{"x":1}`}}, Finish: "tool_calls", Body: events(
+		delta(`{"function_call":{"name":"alpha","arguments":"{\"x\":1}"},"tool_calls":[{"index":0,"id":"c1","function":{"name":"alpha","arguments":"{\"x\":1}"}}]}`),
+		delta(`{"function_call":{"arguments":""}}`), toolsEnd, done)}
+	return []Manner{
+		pieces, both,
+		made("function_call with its name in every piece", "function_call", function(`{"name":"alpha","arguments":"{\"x\""}`), function(`{"name":"alpha","arguments":":1}"}`), end),
+		made("function_call once more at last", "function_call", function(`{"name":"alpha"}`), function(`{"arguments":{"x":1}}`), function(`{"name":"alpha","arguments":"{\"x\":1}"}`), end),
+		made("function_call that ends with stop", "stop", function(`{"name":"alpha","arguments":"{\"x\":1}"}`), function(`{"name":null,"arguments":null}`), stop),
+		made("function_call without a finish_reason", "function_call", function(`{"name":"alpha","arguments":"{\"x\":1}"}`)),
+		message("a document with function_call", `"message":{"content":null,"function_call":{"name":"alpha","arguments":"{\"x\":1}"}},"finish_reason":"function_call"`, "function_call"),
+		message("a document with function_call and an empty list", `"message":{"content":"","function_call":{"name":"alpha","arguments":{"x":1}},"tool_calls":[]}`, "function_call"),
+		{Name: "an empty function_call", Text: "Hello", Finish: "stop", Body: events(delta(`{"content":"Hello","function_call":{}}`), function(`{"name":"","arguments":""}`), stop, done)},
+		{Name: "a function_call that is a text", Text: "Hello", Failure: "function_call is a text", Body: events(text("Hello"), function(`"alpha"`), stop, done)},
+		{Name: "a second function_call", Calls: []Call{{"", "alpha", "{}"}}, Failure: "second function_call", Body: events(function(`{"name":"alpha","arguments":"{}"}`), function(`{"name":"beta","arguments":"{}"}`), end, done)},
 	}
 }
 

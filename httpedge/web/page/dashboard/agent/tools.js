@@ -1,4 +1,5 @@
-// The tools of an agent's draft, as they are described to the model; each can be called once with arguments of one's own.
+// The tools of an agent's draft, as they are described to the model; each can be called once with arguments of one's own. Then those that
+// it does not get.
 
 import { html, useState } from '../lib.js';
 import { api } from '../api.js';
@@ -13,11 +14,17 @@ import { useRead } from '../store.js';
 
 /** @param {{path: string}} props */
 export function Tools({ path }) {
-  const read = useRead((signal) => api.get(`${path}/tools`, {}, { signal }).then((answer) => answer.tools), [path]);
+  const read = useRead((signal) => api.get(`${path}/tools`, {}, { signal }), [path]);
   if (read.error) return html`<${Failure} error=${read.error} retry=${read.reload} />`;
   if (!read.value) return html`<p class="note" aria-busy="true">${t('agent.tools.asking')}</p>`;
-  if (!read.value.length) return html`<p class="note">${t('agent.tools.none')}</p>`;
-  return html`<ul class="agent-tools">${read.value.map((/** @type {any} */ tool) => html`<li key=${tool.name}><${One} path=${path} tool=${tool} /></li>`)}</ul>`;
+  const { tools, dropped } = read.value;
+  if (!tools.length && !dropped.length) return html`<p class="note">${t('agent.tools.none')}</p>`;
+  return html`<div class="agent-tools">
+    <ul>${tools.map((/** @type {any} */ tool) => html`<li key=${tool.name}><${One} path=${path} tool=${tool} /></li>`)}</ul>
+    ${dropped.length > 0 && html`<section id="dropped"><h2>${t('agent.dropped')}</h2><p class="soft">${t('agent.dropped.about')}</p>
+      <ul>${dropped.map((/** @type {any} */ one) => html`<li><strong>${one.name || t('agent.dropped.all')}</strong>
+        ${one.server && html`<span class="soft">${t('agent.dropped.server', { server: one.server })}</span>`}<span class="warn">${one.reason}</span></li>`)}</ul></section>`}
+  </div>`;
 }
 
 /** A form of the arguments: what is no plain value is written as JSON. @param {any} schema */
