@@ -54,7 +54,7 @@ func BenchmarkPlannedMove(b *testing.B) {
 		go func() {
 			defer close(ended)
 			for i := 0; !moved.Load(); i++ { // others may lag, and the placement loop moves shards, too
-				if f.nodes[from].handOver(ctx, uint32(in), others[(len(gaps)+i)%len(others)], false) == nil || ctx.Err() != nil {
+				if f.nodes[from].handOver(ctx, uint32(in), others[(len(gaps)+i)%len(others)], handing{}) == nil || ctx.Err() != nil {
 					return
 				}
 			}
