@@ -146,6 +146,16 @@ func (s *Store) TransferLeader(ctx context.Context, group uint32, to uint64) err
 	return nil
 }
 
+// TryLeader returns nil if a voter would take over the leadership of a group, which this node leads, without delay: it is hardly behind,
+// and stores an entry, which is appended for that, within most or about as fast as a majority. Nothing is refused meanwhile.
+// ErrTransferFailed means that it would not.
+func (s *Store) TryLeader(ctx context.Context, group uint32, to uint64, most time.Duration) error {
+	if err := s.driver.TryLeader(ctx, replica.GroupID(group), replica.NodeID(to), most); err != nil {
+		return fmt.Errorf("try node %d for shard %d: %w", to, group, s.elsewhere(err, group))
+	}
+	return nil
+}
+
 // DropReplica deletes this node's replica of a group that it is no longer a member of. asOf is an index up to which the
 // leader had applied the log when this node was not among the members. ErrStillMember refuses. A missing replica is no
 // error.

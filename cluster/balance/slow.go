@@ -58,13 +58,19 @@ func (l *Loop) judgeLogs(seen *observation, now time.Time) {
 func (o *observation) slow(id shard.NodeID) bool {
 	var others []time.Duration
 	for i := range o.view.Nodes {
-		if n := &o.view.Nodes[i]; n.Live && n.ID != id && o.delays[n.ID] > 0 {
+		if n := &o.view.Nodes[i]; n.Live && n.ID != id {
 			others = append(others, o.delays[n.ID])
 		}
 	}
-	if len(others) == 0 || o.delays[id] < slowLeast {
+	return Slow(o.delays[id], others)
+}
+
+// Slow reports whether a log that takes delay is slow beside others. Logs that take 0 do not say.
+func Slow(delay time.Duration, others []time.Duration) bool {
+	others = slices.DeleteFunc(slices.Clone(others), func(other time.Duration) bool { return other == 0 })
+	if len(others) == 0 || delay < slowLeast {
 		return false
 	}
 	slices.Sort(others)
-	return o.delays[id] >= slowFactor*others[(len(others)-1)/2]
+	return delay >= slowFactor*others[(len(others)-1)/2]
 }

@@ -6,7 +6,8 @@
 // and never holds more than one page.
 //
 // A Printer renders the HTML as PDF. Chromium is the only one: a separate browser process for each PDF, with JavaScript
-// off, no network, a temporary directory and a time limit. Few run at once.
+// off, no network, a temporary directory and a time limit. Few run at once. A browser that hangs is replaced once, or ended when
+// the PDF is whole.
 package export
 
 import (

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,8 @@ type ChromiumConfig struct {
 	Path string
 	// Timeout bounds the rendering of one PDF, excluding the wait for its turn. Default 30 s.
 	Timeout time.Duration
+	// Idle is how long a browser may use no processor time before another one is started in its place, once. Default 5 s.
+	Idle time.Duration
 	// MaxConcurrent is how many browsers run at once, each with some 200 MB. Default 1.
 	MaxConcurrent int
 	// MaxWaiting is how many more PDFs may wait for their turn; beyond it ErrBusy. Default 16.
@@ -64,6 +67,7 @@ type Chromium struct {
 func NewChromium(config ChromiumConfig) (*Chromium, error) {
 	const (
 		timeout = 30 * time.Second
+		idle    = 5 * time.Second
 		waiting = 16
 		most    = 64 << 20
 	)
@@ -73,6 +77,9 @@ func NewChromium(config ChromiumConfig) (*Chromium, error) {
 	}
 	if config.Timeout <= 0 {
 		config.Timeout = timeout
+	}
+	if config.Idle <= 0 {
+		config.Idle = idle
 	}
 	if config.MaxWaiting <= 0 {
 		config.MaxWaiting = waiting
@@ -110,23 +117,31 @@ func (c *Chromium) PDF(ctx context.Context, html io.Reader, out io.Writer) error
 		return fmt.Errorf("export: make the browser's folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // in the system's temporary directory, which is cleaned by the system
-	if err := c.print(limited, dir, html); err != nil {
-		if ctx.Err() == nil && limited.Err() != nil {
-			return ErrTimeout
-		}
+	if err = c.writePage(dir, html); err != nil {
 		return err
 	}
-	return c.deliver(filepath.Join(dir, pdfFile), out)
+	if err = c.print(limited, dir, "first"); errors.Is(err, errIdle) {
+		err = c.print(limited, dir, "second")
+	}
+	switch {
+	case err == nil:
+		return c.deliver(filepath.Join(dir, pdfFile), out)
+	case ctx.Err() == nil && (limited.Err() != nil || errors.Is(err, errIdle)):
+		return ErrTimeout
+	}
+	return err
 }
 
 const (
-	htmlFile   = "page.html"
-	pdfFile    = "page.pdf"
-	profileDir = "profile"
+	htmlFile = "page.html"
+	pdfFile  = "page.pdf"
 )
 
-// print runs a browser that writes the PDF to dir.
-func (c *Chromium) print(ctx context.Context, dir string, html io.Reader) error {
+// errIdle ends a browser that does nothing any more and has not written a PDF.
+var errIdle = errors.New("export: the browser does nothing")
+
+// writePage writes the page to dir.
+func (c *Chromium) writePage(dir string, html io.Reader) error {
 	page, err := os.Create(filepath.Join(dir, htmlFile))
 	if err != nil {
 		return fmt.Errorf("export: write the page: %w", err)
@@ -138,27 +153,96 @@ func (c *Chromium) print(ctx context.Context, dir string, html io.Reader) error 
 	if n > c.config.MaxBytes {
 		return ErrTooLarge
 	}
-	if err := writeProfile(dir); err != nil {
+	return nil
+}
+
+// print runs a browser, with a profile of that name, until it has written the PDF to dir. A browser may hang before that, and also when
+// it should end.
+func (c *Chromium) print(ctx context.Context, dir, profile string) error {
+	if err := writeProfile(filepath.Join(dir, profile)); err != nil {
 		return err
 	}
+	ctx, kill := context.WithCancel(ctx)
+	defer kill()
 	stderr := &tail{}
-	command := exec.CommandContext(ctx, c.program, c.arguments(dir)...)
+	command := exec.CommandContext(ctx, c.program, c.arguments(dir, profile)...)
 	command.Dir, command.Stderr = dir, stderr
 	// The browser gets nothing of this process's environment; it needs a home directory to write to.
 	command.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
 	const patience = 2 * time.Second // for the end of its child processes
 	command.WaitDelay = patience
 	killTogether(command)
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("export: the browser failed: %w: %s", err, stderr)
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("export: start the browser: %w", err)
 	}
-	return nil
+	var exit error
+	ended := make(chan struct{})
+	go func() { exit = command.Wait(); close(ended) }()
+	done, err := c.watch(ended, command.Process.Pid, filepath.Join(dir, pdfFile))
+	if !done {
+		kill()
+	}
+	<-ended
+	if done && exit != nil {
+		return fmt.Errorf("export: the browser failed: %w: %s", exit, stderr)
+	}
+	return err
+}
+
+// watch returns when the browser is done: it has ended; or when it is to be ended: the PDF is whole, or errIdle.
+func (c *Chromium) watch(ended <-chan struct{}, group int, pdf string) (done bool, err error) {
+	const (
+		lookEvery = 50 * time.Millisecond
+		something = 50 * time.Millisecond // a browser that hangs still has timers
+	)
+	var written int64
+	used, since := processorTime(group), time.Now()
+	looks := time.NewTicker(lookEvery)
+	defer looks.Stop()
+	for {
+		select {
+		case <-ended:
+			return true, nil
+		case <-looks.C:
+		}
+		size := wholeSize(pdf)
+		if size > 0 && size == written {
+			return false, nil
+		}
+		written = size
+		if time.Since(since) < c.config.Idle {
+			continue
+		}
+		now := processorTime(group)
+		if now >= 0 && now-used < something {
+			return false, errIdle
+		}
+		used, since = now, time.Now()
+	}
+}
+
+// wholeSize is the size of a PDF that has its end, 0 if it does not.
+func wholeSize(name string) int64 {
+	file, err := os.Open(name)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = file.Close() }() // only read
+	info, err := file.Stat()
+	if err != nil {
+		return 0
+	}
+	end := make([]byte, min(info.Size(), 16))
+	if _, err := file.ReadAt(end, info.Size()-int64(len(end))); err != nil || !bytes.HasSuffix(bytes.TrimSpace(end), []byte("%%EOF")) {
+		return 0
+	}
+	return info.Size()
 }
 
 // writeProfile turns scripts off for all pages. The command line flag for that would also stop the printing page.
 func writeProfile(dir string) error {
 	const noScripts = `{"profile":{"default_content_setting_values":{"javascript":2}}}`
-	folder := filepath.Join(dir, profileDir, "Default")
+	folder := filepath.Join(dir, "Default")
 	err := os.MkdirAll(folder, 0o700)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder, "Preferences"), []byte(noScripts), 0o600)
@@ -169,7 +253,7 @@ func writeProfile(dir string) error {
 	return nil
 }
 
-func (c *Chromium) arguments(dir string) []string {
+func (c *Chromium) arguments(dir, profile string) []string {
 	arguments := []string{
 		"--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--mute-audio",
 		"--no-first-run", "--no-default-browser-check", "--disable-default-apps", "--disable-extensions",
@@ -177,7 +261,7 @@ func (c *Chromium) arguments(dir string) []string {
 		"--disable-domain-reliability", "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider",
 		// No network: no name resolves, and requests to addresses go to a proxy that does not exist.
 		"--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9", "--proxy-bypass-list=<-loopback>",
-		"--user-data-dir=" + filepath.Join(dir, profileDir),
+		"--user-data-dir=" + filepath.Join(dir, profile),
 		"--no-pdf-header-footer", "--print-to-pdf=" + filepath.Join(dir, pdfFile),
 	}
 	if c.config.NoSandbox {

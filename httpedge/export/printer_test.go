@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -151,6 +153,52 @@ func TestBrowserThatHangs(t *testing.T) {
 	defer cancel()
 	long := printer(t, export.ChromiumConfig{Path: path, Timeout: time.Minute})
 	require.Error(t, long.PDF(ctx, strings.NewReader("x"), io.Discard), "the caller's end is the browser's")
+}
+
+// TestBrowserThatDoesNotEnd: a PDF is taken once it is whole, and the browser and what it has started end.
+func TestBrowserThatDoesNotEnd(t *testing.T) {
+	ended := filepath.Join(t.TempDir(), "ended")
+	require.NoError(t, syscall.Mkfifo(ended, 0o600))
+	// Whoever opens the fifo for reading gets its end when the last process that holds it for writing has gone.
+	path := pretender(t, "exec 9>"+ended+"\nsleep 1000 &\nprintf '%%PDF-1.4 half' >$out; sleep 0.3; printf ' whole\\n%%%%EOF\\n' >>$out\nsleep 1000\n")
+	p := printer(t, export.ChromiumConfig{Path: path, Timeout: time.Hour, Idle: time.Hour})
+	closed := make(chan error, 1)
+	go func() {
+		_, err := os.ReadFile(ended)
+		closed <- err
+	}()
+	var out bytes.Buffer
+	require.NoError(t, p.PDF(t.Context(), strings.NewReader("x"), &out))
+	require.Equal(t, "%PDF-1.4 half whole\n%%EOF\n", out.String())
+	require.NoError(t, <-closed)
+}
+
+// TestBrowserThatDoesNothing: another one is started in its place, with another profile, and no third one.
+func TestBrowserThatDoesNothing(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what a process does is known on Linux only")
+	}
+	seen := filepath.Join(t.TempDir(), "seen")
+	script := "for a in \"$@\"; do case \"$a\" in --user-data-dir=*) profile=\"${a##*/}\";; esac; done\necho $profile >>" + seen + "\n"
+	p := printer(t, export.ChromiumConfig{
+		Path:    pretender(t, script+"[ $(wc -l <"+seen+") -gt 1 ] || sleep 1000\nprintf '%%PDF-1.4\\n%%%%EOF' >$out\nsleep 1000\n"),
+		Timeout: time.Hour, Idle: 2 * time.Second,
+	})
+	var out bytes.Buffer
+	require.NoError(t, p.PDF(t.Context(), strings.NewReader("x"), &out))
+	require.Equal(t, "%PDF-1.4\n%%EOF", out.String())
+	p = printer(t, export.ChromiumConfig{Path: pretender(t, script+"sleep 1000\n"), Timeout: time.Hour, Idle: 500 * time.Millisecond})
+	require.ErrorIs(t, p.PDF(t.Context(), strings.NewReader("x"), io.Discard), export.ErrTimeout)
+	text, err := os.ReadFile(seen)
+	require.NoError(t, err)
+	require.Equal(t, "first\nsecond\nfirst\nsecond\n", string(text))
+}
+
+// TestBrowserThatWorks: one that takes its time is let be.
+func TestBrowserThatWorks(t *testing.T) {
+	path := pretender(t, "end=$(($(date +%s) + 3)); while [ $(date +%s) -lt $end ]; do :; done\nprintf '%%PDF-1.4' >$out\n")
+	p := printer(t, export.ChromiumConfig{Path: path, Timeout: time.Hour, Idle: time.Second})
+	require.NoError(t, p.PDF(t.Context(), strings.NewReader("x"), io.Discard))
 }
 
 func TestFewBrowsersAtATime(t *testing.T) {

@@ -66,10 +66,11 @@ func (d *Driver) remove(g *group) {
 	d.answerAll(g.proposals.waiting, ErrOutcomeUnknown)
 	g.proposals.incoming, g.proposals.stepped, g.proposals.waiting = nil, nil, nil
 	g.reads.fail(g.notLeader())
-	for _, t := range g.transfers {
+	for _, t := range g.moves.transfers {
 		t.reply <- ErrTransferFailed
 	}
-	g.transfers = nil
+	g.moves.transfers = nil
+	g.failTrials(g.notLeader())
 	g.cancelSends(nobody)
 	d.dropSpool(g)
 	d.loop.changed = true

@@ -26,7 +26,7 @@ type group struct {
 
 	proposals proposalQueue
 	reads     readQueue
-	transfers []transfer
+	moves     moves
 	snapshots snapshotState
 	// peers are the nodes that have answered this node since it became leader.
 	peers []peer
@@ -74,6 +74,12 @@ type proposalQueue struct {
 	stepped []*proposal
 	// waiting have a position in the log and wait until it is committed.
 	waiting []*proposal
+}
+
+// moves holds the calls that transfer the leadership, or try whether a voter could take it over.
+type moves struct {
+	transfers []transfer
+	trials    []trial
 }
 
 // snapshotState tracks the group's snapshots, outgoing and incoming.

@@ -60,6 +60,7 @@ func (d *Driver) loseLeadership(g *group, cause error) {
 	d.answerAll(g.proposals.waiting, cause)
 	g.proposals.waiting = nil
 	g.reads.fail(g.notLeader())
+	g.failTrials(g.notLeader())
 	g.cancelSends(nobody)
 }
 
@@ -71,22 +72,30 @@ func (d *Driver) TransferLeader(ctx context.Context, group GroupID, to NodeID) e
 		return fmt.Errorf("%w %d", ErrUnknownGroup, group)
 	}
 	return d.ask(ctx, func(reply chan<- error) {
-		switch {
-		case !g.shared.leading.Load():
-			reply <- g.notLeader()
-		case to == g.self:
-			reply <- nil
-		case !slices.Contains(g.shared.members.Load().Voters, to):
-			reply <- fmt.Errorf("node %d is not a voter of group %d", to, group)
-		case !d.active(g, to) || g.lag(to) > maxLag:
-			// This node would refuse proposals for an election timeout, and then go on leading.
-			reply <- fmt.Errorf("%w: node %d does not answer or is far behind", ErrTransferFailed, to)
-		default:
-			g.transfers = append(g.transfers, transfer{to: to, reply: reply})
-			g.node.TransferLeader(uint64(to))
-			d.touch(g)
+		if err := d.mayLead(g, to); err != nil || to == g.self {
+			reply <- err
+			return
 		}
+		g.moves.transfers = append(g.moves.transfers, transfer{to: to, reply: reply})
+		g.node.TransferLeader(uint64(to))
+		d.touch(g)
 	})
+}
+
+// mayLead returns why a node cannot get the leadership of a group from this one, nil if it can.
+func (d *Driver) mayLead(g *group, to NodeID) error {
+	switch {
+	case !g.shared.leading.Load():
+		return g.notLeader()
+	case to == g.self:
+		return nil
+	case !slices.Contains(g.shared.members.Load().Voters, to):
+		return fmt.Errorf("node %d is not a voter of group %d", to, g.id)
+	case !d.active(g, to) || g.lag(to) > maxLag:
+		// This node would refuse proposals for an election timeout, and then go on leading.
+		return fmt.Errorf("%w: node %d does not answer or is far behind", ErrTransferFailed, to)
+	}
+	return nil
 }
 
 // ask runs f in the raft loop and waits for its one answer on reply.
@@ -109,11 +118,11 @@ func (d *Driver) ask(ctx context.Context, f func(reply chan<- error)) error {
 
 // checkTransfers answers transfers that have been decided: there is a leader, or raft has given up.
 func (d *Driver) checkTransfers(g *group) {
-	if len(g.transfers) == 0 {
+	if len(g.moves.transfers) == 0 {
 		return
 	}
 	givenUp := g.role.state == raft.StateLeader && g.node.BasicStatus().LeadTransferee == raft.None
-	g.transfers = slices.DeleteFunc(g.transfers, func(t transfer) bool {
+	g.moves.transfers = slices.DeleteFunc(g.moves.transfers, func(t transfer) bool {
 		switch {
 		case g.role.leader == t.to:
 			t.reply <- nil

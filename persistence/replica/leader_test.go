@@ -253,3 +253,42 @@ func TestNodeWithStuckDiskLeadsNoMore(t *testing.T) {
 		disks[stuck].Store(0)
 	})
 }
+
+// TestTryLeader: whether a voter could take over at once is known before anything waits for it.
+func TestTryLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disks := make(map[replica.NodeID]*atomic.Int64)
+		c := newClusterOn(t, 1, 3, func(id replica.NodeID, mem *vfs.MemFS) vfs.FS {
+			disks[id] = &atomic.Int64{}
+			return &slowDisk{FS: mem, most: disks[id]}
+		})
+		defer c.close()
+		c.waitReady()
+		leader := c.leader(1)
+		driver, slow, quick := c.stores[leader].driver, leader%3+1, (leader+1)%3+1
+		try := func(to replica.NodeID) error {
+			begin := time.Now()
+			err := driver.TryLeader(t.Context(), 1, to, 0)
+			require.Less(t, time.Since(begin), time.Second)
+			return err
+		}
+		require.NoError(t, try(slow))
+		require.NoError(t, try(quick))
+		require.NoError(t, try(leader), "itself")
+		require.Error(t, try(9))
+		require.ErrorIs(t, c.stores[slow].driver.TryLeader(t.Context(), 1, quick, 0), replica.ErrNotLeader)
+
+		disks[slow].Store(int64(10 * time.Hour))
+		for range 2 { // the second waits for the disk
+			require.NoError(t, c.propose(t.Context(), 1, "k", "v"))
+		}
+		require.ErrorIs(t, try(slow), replica.ErrTransferFailed)
+		require.NoError(t, try(quick))
+		require.NoError(t, c.propose(t.Context(), 1, "k", "w"), "it serves as before")
+		require.Equal(t, leader, c.leader(1))
+		disks[slow].Store(0)
+
+		c.network.Isolate(leader)
+		require.Error(t, driver.TryLeader(t.Context(), 1, quick, 0), "no majority stores anything")
+	})
+}

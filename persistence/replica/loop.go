@@ -101,6 +101,7 @@ func (d *Driver) finishRound() {
 		}
 		d.dropSpool(g)
 		d.announce(g)
+		d.checkTrials(g)
 		g.reads.answer(g.applied.index)
 		d.cutLog(g)
 		d.loop.changed = d.loop.changed || g.changed
@@ -139,6 +140,7 @@ func (d *Driver) tick() {
 		}
 		d.standIn(g)
 		d.checkTransfers(g)
+		d.checkTrials(g)
 		if g.node.HasReady() {
 			d.touch(g)
 		}

@@ -141,11 +141,19 @@ func (g *group) caughtUp(learner NodeID) bool {
 // it is unbounded, however short the log: relying on such a node could leave the group without a majority after a
 // crash.
 func (g *group) lag(node NodeID) uint64 {
-	lag := uint64(math.MaxUint64)
+	match := g.match(node)
+	if match == 0 {
+		return math.MaxUint64
+	}
+	return g.behind(match)
+}
+
+// match is the position up to which a node is known to have stored the log, 0 if nothing is known.
+func (g *group) match(node NodeID) (index uint64) {
 	g.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
-		if NodeID(id) == node && pr.Match > 0 {
-			lag = g.behind(pr.Match)
+		if NodeID(id) == node {
+			index = pr.Match
 		}
 	})
-	return lag
+	return index
 }

@@ -27,6 +27,7 @@ func (d *Driver) handleReady(g *group, rd raft.Ready) {
 		g.reads.confirm(rs)
 	}
 	d.place(g, rd.Entries)
+	g.placeTrials(rd.Entries)
 	for _, m := range rd.Messages {
 		switch {
 		case m.GetTo() == raft.LocalAppendThread:

@@ -56,7 +56,7 @@ func (l *local) Call(ctx context.Context, from string, request proto.Message) (p
 	case *nodepb.ChangeMembers:
 		err = l.node.changeMembers(ctx, r)
 	case *nodepb.TransferLeader:
-		err = l.node.handOver(ctx, r.GetShard(), r.GetTo(), r.GetAtRest())
+		err = l.node.handOver(ctx, r.GetShard(), r.GetTo(), handing{atRest: r.GetAtRest()})
 	case *nodepb.DropReplica:
 		err = l.node.store.DropReplica(ctx, r.GetShard(), r.GetAsOf())
 	case *nodepb.SetNodeState:

@@ -10,14 +10,27 @@ import (
 	"sync"
 	"time"
 
+	"parley/cluster"
+	"parley/cluster/balance"
 	"parley/cluster/shard"
 	"parley/persistence"
 )
 
-// handOver transfers the leadership of a shard to another of its voters: new commands are held, running turns get some time,
-// then the log's leadership moves and the held commands go to the new owner. atRest: it does not move when turns are still running. A
-// failed transfer changes nothing.
-func (n *Node) handOver(ctx context.Context, group uint32, to uint64, atRest bool) error {
+// handing is how a leadership is handed over.
+type handing struct {
+	// atRest: it stays when turns of the shard still run.
+	atRest bool
+	// anyDisk: the successor's disk may be slow at the moment.
+	anyDisk bool
+}
+
+// handOver transfers the leadership of a shard to another of its voters, once that has shown that it is up to date and its disk quick: new
+// commands are held, running turns get some time, then the log's leadership moves and the held commands go to the new owner. A failed
+// transfer changes nothing.
+func (n *Node) handOver(ctx context.Context, group uint32, to uint64, how handing) error {
+	if err := n.store.TryLeader(ctx, group, to, n.patienceWith(to, how)); err != nil {
+		return err // before anything waits for a transfer that cannot succeed
+	}
 	if shard.ID(group) == shard.Directory {
 		return n.store.TransferLeader(ctx, group, to)
 	}
@@ -27,7 +40,7 @@ func (n *Node) handOver(ctx context.Context, group uint32, to uint64, atRest boo
 	if err != nil {
 		return fmt.Errorf("hand over shard %d: %w", group, err)
 	}
-	if running := n.shell.system.Underway(group); atRest && running > 0 {
+	if running := n.shell.system.Underway(group); how.atRest && running > 0 {
 		n.shell.system.Undrain(group) //nolint:contextcheck // as below
 		return fmt.Errorf("%w: %d turns of shard %d run", errTurnsRun, running, group)
 	}
@@ -36,6 +49,27 @@ func (n *Node) handOver(ctx context.Context, group uint32, to uint64, atRest boo
 		return err
 	}
 	return nil // the log reports the lost leadership, see leaderChanged
+}
+
+// slowestDisk bounds what patienceWith takes for usual: a disk that is slower leads nothing, see balance.Slow.
+const slowestDisk = 200 * time.Millisecond
+
+// patienceWith is how long a successor may take to store an entry: as long as others, or twice as long as it usually takes.
+func (n *Node) patienceWith(to uint64, how handing) time.Duration {
+	if how.anyDisk {
+		return leaveTimeout
+	}
+	for _, m := range n.links.board.Snapshot().Nodes {
+		if m.Node == to {
+			return min(2*logDelay(&m), slowestDisk)
+		}
+	}
+	return 0
+}
+
+// logDelay is how long a node's log took of late, 0 = it does not say.
+func logDelay(n *cluster.NodeView) time.Duration {
+	return time.Duration(n.Report.GetLogDelayMs()) * time.Millisecond
 }
 
 // errTurnsRun refuses a transfer that was to wait for them.
@@ -77,9 +111,9 @@ func (n *Node) leaveShard(ctx context.Context, s *persistence.ReplicaStatus) {
 	ctx, cancel := context.WithTimeout(ctx, n.config.Cluster.HandoverWait+leaveTimeout)
 	defer cancel()
 	var tried error
-	for ctx.Err() == nil {
-		for _, to := range n.successors(s) {
-			err := n.handOver(ctx, s.Group, to, false)
+	for how := (handing{}); ctx.Err() == nil; how.anyDisk = true { // at first the moment may be bad for one of them
+		for _, to := range successors(s, n.links.board.Snapshot().Nodes) {
+			err := n.handOver(ctx, s.Group, to, how)
 			if err == nil || errors.Is(err, persistence.ErrNotLeader) {
 				return
 			}
@@ -132,33 +166,46 @@ func (n *Node) watchFitness(ctx context.Context) {
 	}
 }
 
-// successors are the live voters of a shard that are not leaving, ordered by how many shards they lead, then by how far they
-// are behind.
-func (n *Node) successors(s *persistence.ReplicaStatus) []uint64 {
-	leads := make(map[uint64]int)
-	for _, m := range n.links.board.Snapshot().Nodes {
-		leads[m.Node] = m.Leads
-		if m.Leaving || m.Gone {
-			leads[m.Node] = -1
-		}
+// successors are the live voters of a shard that are not leaving: those with slow logs last, else those that lead the fewest shards
+// first, then those that are the least behind.
+func successors(s *persistence.ReplicaStatus, nodes []cluster.NodeView) []uint64 {
+	type candidate struct {
+		persistence.Lag
+		leads int
+		slow  int
 	}
-	var found []persistence.Lag
+	var found []candidate
+	quick := 0
 	for _, lag := range s.Lags {
-		if known, ok := leads[lag.Node]; lag.Active && slices.Contains(s.Members.Voters, lag.Node) && ok && known >= 0 {
-			found = append(found, lag)
+		at := slices.IndexFunc(nodes, func(m cluster.NodeView) bool { return m.Node == lag.Node && !m.Leaving && !m.Gone })
+		if at < 0 || !lag.Active || !slices.Contains(s.Members.Voters, lag.Node) {
+			continue
 		}
+		var others []time.Duration
+		for i := range nodes {
+			if i != at && !nodes[i].Gone {
+				others = append(others, logDelay(&nodes[i]))
+			}
+		}
+		c := candidate{Lag: lag, leads: nodes[at].Leads}
+		if balance.Slow(logDelay(&nodes[at]), others) {
+			c.slow = 1
+		} else {
+			quick++
+		}
+		found = append(found, c)
 	}
-	slices.SortFunc(found, func(a, b persistence.Lag) int {
-		return cmp.Or(cmp.Compare(leads[a.Node], leads[b.Node]), cmp.Compare(a.Entries, b.Entries))
+	slices.SortFunc(found, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.slow, b.slow), cmp.Compare(a.leads, b.leads), cmp.Compare(a.Entries, b.Entries))
 	})
-	nodes := make([]uint64, len(found))
-	for i, lag := range found {
-		nodes[i] = lag.Node
-	}
 	// Rotated by shard, so that one node does not get them all.
-	if len(nodes) > 1 {
-		at := int(s.Group) % len(nodes)
-		nodes = append(nodes[at:], nodes[:at]...)
+	if quick > 1 {
+		at := int(s.Group) % quick
+		found = slices.Concat(found[at:quick], found[:at], found[quick:])
 	}
-	return nodes
+	order := make([]uint64, len(found))
+	for i, c := range found {
+		order[i] = c.Node
+	}
+	return order
 }

@@ -2,21 +2,29 @@ package node
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"parley/cluster"
 	"parley/cmd/parley/config"
+	"parley/persistence"
+	"parley/proto/nodepb"
 )
 
-// TestTransferAtRest: a transfer that is to wait for turns is refused while one runs, which then ends where it began.
+// TestTransferAtRest: a transfer that is to wait for turns is refused while one runs, which then ends where it began. Nothing waits for a
+// successor that does not answer.
 func TestTransferAtRest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: three whole nodes")
 	}
 	f := newFleetWith(t, func(_ string, c *config.Config) { c.Cluster.HandoverWait = time.Millisecond }, "n1", "n2", "n3")
 	f.grown()
+	for _, n := range f.nodes {
+		n.links.loop.Load().Stop() // nothing else is moved
+	}
 	id, _ := f.conversation("n1")
 	in, valid := f.nodes["n1"].shards.Of(id)
 	require.True(t, valid)
@@ -32,7 +40,7 @@ func TestTransferAtRest(t *testing.T) {
 		a.status, a.by, a.body, a.err = f.call("n1", http.MethodPost, "/conversations/"+id+"/messages", map[string]any{"message": "How do I start?"})
 		came <- a
 	}()
-	var owner string // shards may still move to be even, before the turn
+	var owner string
 	f.eventually("the turn runs", 30*time.Second, func() bool {
 		for name, n := range f.nodes {
 			if n.shell.system.Underway(uint32(in)) > 0 {
@@ -48,7 +56,7 @@ func TestTransferAtRest(t *testing.T) {
 			to = m.Node
 		}
 	}
-	require.ErrorIs(t, node.handOver(t.Context(), uint32(in), to, true), errTurnsRun)
+	require.ErrorIs(t, node.handOver(t.Context(), uint32(in), to, handing{atRest: true}), errTurnsRun)
 	a := <-came
 	require.NoError(t, a.err)
 	require.Equal(t, http.StatusOK, a.status, a.body)
@@ -58,4 +66,55 @@ func TestTransferAtRest(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status, page)
 	require.Empty(t, page["events"])
+
+	drained := drains(t, node)
+	for other := range f.nodes {
+		if other != owner && f.nodes[other].links.origin.node == to {
+			f.network.Isolate(other, slices.DeleteFunc([]string{"n1", "n2", "n3"}, func(n string) bool { return n == other })...)
+		}
+	}
+	f.eventually("it is missed", 30*time.Second, func() bool {
+		held, err := node.store.Replicas(t.Context())
+		return err == nil && slices.ContainsFunc(held, func(s persistence.ReplicaStatus) bool {
+			return s.Group == uint32(in) && slices.ContainsFunc(s.Lags, func(l persistence.Lag) bool { return l.Node == to && !l.Active })
+		})
+	})
+	require.ErrorIs(t, node.handOver(t.Context(), uint32(in), to, handing{}), persistence.ErrTransferFailed)
+	require.Equal(t, drained, drains(t, node))
+	f.network.Heal()
+}
+
+// drains is how often a node has held the commands of a shard.
+func drains(t *testing.T, n *Node) (count uint64) {
+	t.Helper()
+	families, err := n.metrics.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		if family.GetName() == "parley_actors_drain_seconds" {
+			return family.GetMetric()[0].GetHistogram().GetSampleCount()
+		}
+	}
+	require.Fail(t, "no metric")
+	return 0
+}
+
+// TestSuccessors: who takes a shard over from a node that leaves.
+func TestSuccessors(t *testing.T) {
+	s := &persistence.ReplicaStatus{
+		Group: 3, Members: persistence.Members{Voters: []uint64{1, 2, 3, 4, 5, 6}, Learners: []uint64{7}},
+		Lags: []persistence.Lag{
+			{Node: 2, Active: true}, {Node: 3, Active: true, Entries: 10}, {Node: 4, Active: true}, {Node: 5}, {Node: 6, Active: true}, {Node: 7, Active: true},
+		},
+	}
+	node := func(id uint64, leads int, delay uint32) cluster.NodeView {
+		return cluster.NodeView{Node: id, Leads: leads, Report: &nodepb.Report{LogDelayMs: delay}}
+	}
+	nodes := []cluster.NodeView{node(1, 9, 0), node(2, 4, 3), node(3, 4, 4), node(4, 0, 600), node(5, 0, 0), node(6, 7, 0), node(7, 0, 0)}
+	require.Equal(t, []uint64{2, 3, 6, 4}, successors(s, nodes), "a slow log last, however little it leads")
+	s.Group = 4 // another shard begins with another
+	require.Equal(t, []uint64{3, 6, 2, 4}, successors(s, nodes))
+	nodes[5].Leaving, nodes[2].Gone = true, true
+	require.Equal(t, []uint64{2, 4}, successors(s, nodes))
+	nodes[1].Report.LogDelayMs = 500
+	require.Equal(t, []uint64{4, 2}, successors(s, nodes), "where all are slow none is")
 }

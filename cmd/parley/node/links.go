@@ -320,6 +320,13 @@ func (l *links) poke() {
 	}
 }
 
+// announce reports at once that this node owns a shard.
+func (l *links) announce() {
+	if r := l.reporter.Load(); r != nil {
+		r.Announce()
+	}
+}
+
 // otherNames are the names of the other live nodes.
 func (n *Node) otherNames() (names []string) {
 	if n.links == nil {

@@ -119,7 +119,11 @@ func (n *Node) leaderChanged(change leaderChange) {
 			n.shell.system.Disown(change.group)
 		}
 	}
-	if n.links != nil {
+	switch {
+	case n.links == nil:
+	case change.leader:
+		n.links.announce()
+	default:
 		n.links.poke()
 	}
 }

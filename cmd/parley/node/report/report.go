@@ -16,7 +16,7 @@ import (
 	"parley/proto/nodepb"
 )
 
-// reportEvery is the longest time between two reports; reportPause the shortest, so that a burst of changes is one.
+// reportEvery is the longest time between two reports; reportPause the shortest, so that a burst of changes is one, but for Announce.
 const (
 	reportEvery = time.Second
 	reportPause = 5 * time.Millisecond
@@ -46,11 +46,12 @@ type Reporter struct {
 	unfit    atomic.Bool // it cannot write
 	sequence uint64
 	wake     chan struct{}
+	announce chan struct{}
 }
 
 // New returns a reporter that has not reported anything yet.
 func New(c Config) *Reporter {
-	return &Reporter{Config: c, wake: make(chan struct{}, 1)}
+	return &Reporter{Config: c, wake: make(chan struct{}, 1), announce: make(chan struct{}, 1)}
 }
 
 // SetUnfit says whether this node cannot write, and reports a change of that. It returns what was said before.
@@ -65,6 +66,14 @@ func (r *Reporter) SetUnfit(unfit bool) (before bool) {
 func (r *Reporter) Poke() {
 	select {
 	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Announce requests a report at once, for what calls on all nodes wait for: that this node owns a shard. It never blocks.
+func (r *Reporter) Announce() {
+	select {
+	case r.announce <- struct{}{}:
 	default:
 	}
 }
@@ -84,6 +93,7 @@ func (r *Reporter) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-r.wake:
+		case <-r.announce:
 		case <-timer.C:
 		}
 		if err := r.report(ctx); err != nil && ctx.Err() == nil {
@@ -93,6 +103,8 @@ func (r *Reporter) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-pause.C:
+		case <-r.announce:
+			r.Poke()
 		}
 		pause.Stop()
 		timer.Reset(reportEvery)
