@@ -4,7 +4,6 @@ package failure
 const (
 	ShieldNotFound   Reason = "shield_not_found"
 	ShieldFixed      Reason = "shield_fixed"
-	ShieldExists     Reason = "shield_exists"
 	BadShieldSchema  Reason = "bad_shield_schema"
 	MoreEntries      Reason = "more_entries"
 	ApprovalNotFound Reason = "approval_not_found"
@@ -21,8 +20,6 @@ func shieldWords(r Reason) string {
 		return "Shield not found"
 	case ShieldFixed:
 		return "The default shield cannot be deleted"
-	case ShieldExists:
-		return "There is a shield of this id"
 	case BadShieldSchema:
 		return "{field}: {problem}"
 	case MoreEntries:

@@ -14,6 +14,7 @@ import (
 	"parley/cmd/parley/node/usage"
 	"parley/httpedge"
 	"parley/httpedge/clientapi"
+	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/convapi"
 	"parley/httpedge/dashboard"
 	"parley/httpedge/endpoint"
@@ -214,7 +215,8 @@ func (n *Node) mountClient(
 	api := clientapi.New(settings, clientapi.Parts{
 		Runtime: conversations, Entities: &client{n}, Agents: n.directory.agents,
 		Accounts: n.directory.accounts.Load(), Catalog: n.newCatalog(), Sealer: n.directory.seal, Files: n.storage.files, IDs: mint, Hub: n.edge.hub, Console: n.consoleParts(mint, caller), Gateway: inferring,
-		CanPush: func() bool { return n.features.On(feature.Webhooks) }, Current: func() bool { return n.features.On(feature.Console) }, Schemas: tool.Checks{}, Aegis: n.newAegis(mint), Authorizer: hooks, Permissions: permissions, Webhooks: n.directory.webhooks.Load(), AuditChain: n.chainOf,
+		Release: handler.Release{CanPush: func() bool { return n.features.On(feature.Webhooks) }, Current: func() bool { return n.features.On(feature.Console) }},
+		Schemas: tool.Checks{}, Aegis: n.newAegis(mint), Authorizer: hooks, Permissions: permissions, Webhooks: n.directory.webhooks.Load(), AuditChain: n.chainOf,
 		CheckCallback: configure.CheckCallback(n.outbound.guard), InviteLink: inviteLink(&n.config.Accounts),
 	})
 

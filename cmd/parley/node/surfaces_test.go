@@ -135,10 +135,10 @@ func TestEnterpriseAreas(t *testing.T) {
 	}
 }
 
-// lessIndented is a document with one blank a level: the file is as long as it may be with two.
+// lessIndented is a document without blanks before its lines: with them the file would be longer than it may be.
 func lessIndented(t *testing.T, document []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	require.NoError(t, json.Indent(&out, document, "", " "))
+	require.NoError(t, json.Indent(&out, document, "", ""))
 	return out.Bytes()
 }

@@ -49,14 +49,19 @@ type Parts struct {
 	// CheckCallback says whether callbacks may go to a URL: to an address that is not this server's own network, or that its
 	// operator allows. What it returns is an error of the caller's. nil = they may go anywhere.
 	CheckCallback func(ctx context.Context, url string) error
-	// CanPush says whether clients of A2A can be told of their tasks: every node of the cluster knows how. nil = they can.
-	CanPush func() bool
-	// Current says whether every node of the cluster has this release: adds up usage where it is, knows of queued messages. nil = they do.
-	Current func() bool
+	Release
 	// Aegis is what shields need.
 	Aegis Aegis
 	// Schemas checks what a request brings along for JSON Schemas. nil = nothing is.
 	Schemas Schemas
+}
+
+// Release is what the nodes of the cluster can, while releases run side by side.
+type Release struct {
+	// CanPush says whether clients of A2A can be told of their tasks: every node of the cluster knows how. nil = they can.
+	CanPush func() bool
+	// Current says whether every node of the cluster has this release: adds up usage where it is, knows of queued messages. nil = they do.
+	Current func() bool
 }
 
 // Aegis is what shields need of the rest of the node.
