@@ -72,8 +72,11 @@ func tokens() []token {
 	}
 }
 
-// tokenAt finds a token that begins at a word.
+// tokenAt finds a token that begins at a word, but not in the middle of what could be one: so nothing is read again and again.
 func (s *scanner) tokenAt(v view, i int) (end int, found bool) {
+	if i > 0 && (v.text[i-1] == '-' || v.text[i-1] == '.' && v.text[i] == 'e') {
+		return i, false
+	}
 	for _, t := range s.tokens {
 		if t.prefix[0] != v.text[i] || !strings.HasPrefix(v.text[i:], t.prefix) {
 			continue
@@ -143,7 +146,7 @@ func (s *scanner) urlPassword(v view, i int) {
 func (s *scanner) assigned(v view, i int) {
 	const longest = 256
 	name := strings.ToLower(lastWord(v.text[:i]))
-	if name == "" {
+	if name != "authorization" && !isPassword(name) && !isSecretName(name) {
 		return
 	}
 	from := i + 1
@@ -166,7 +169,7 @@ func (s *scanner) assigned(v view, i int) {
 			s.add(v, BearerToken, Secret, start, end)
 		}
 	case len(value) < 6 || placeholder(value):
-	case isPassword(name), isSecretName(name) && len(value) >= 8 && mixed(value):
+	case isPassword(name), len(value) >= 8 && mixed(value):
 		kind := AssignedSecret
 		if len(value) == 40 && strings.Contains(name, "secret") && strings.IndexFunc(value, func(r rune) bool { return !isBase64(byte(r)) }) < 0 { //nolint:gosec // ASCII, else no base64
 			kind = CloudSecret
@@ -175,7 +178,7 @@ func (s *scanner) assigned(v view, i int) {
 	}
 }
 
-// lastWord is the name before an assignment, without quotes: letters, digits, _ - and spaces within at most 24 bytes.
+// lastWord is the name before an assignment, without quotes.
 func lastWord(text string) string {
 	text = strings.TrimRight(text, " \t\"'`")
 	start := len(text)

@@ -1,7 +1,9 @@
 package dlp_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -51,5 +53,27 @@ func TestScan(t *testing.T) {
 			got[text[f.Start:f.End]] = f.Kind
 		}
 		require.Equal(t, want, got, text)
+	}
+}
+
+// TestNoTextIsSlow: what is made to take long takes no more than a few times as long as prose.
+func TestNoTextIsSlow(t *testing.T) {
+	const size = 32 << 10
+	took := func(piece string) time.Duration {
+		text := strings.Repeat(piece, size/len(piece))
+		best := time.Hour
+		for range 3 {
+			begun := time.Now()
+			dlp.Scan(text)
+			best = min(best, time.Since(begun))
+		}
+		return best
+	}
+	prose := took("The order of yesterday was sent to the house at the end of the road, and nobody was there to take it. ")
+	for _, piece := range []string{
+		"AB12 ", "1 ", "1-", "a=", "a:", "password=", "password: ", "a@", "at dot ", "a ", "://", "sk-", "eyJ.", "-----BEGIN ", "f:", "A", "A+", "é", "a\u200b", "٤ ", "1.1.1.1.",
+		"dGVzdA==", "DE89 ", "1" + "\u00a0", "bc1q", "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNb ", "4111 1111 1111 1112 ", "5 5-5/5.", "swift ABCDEF12 ",
+	} {
+		require.Less(t, took(piece), 60*prose, "%q beside %s for prose", piece, prose)
 	}
 }

@@ -63,11 +63,16 @@ func (a *aegis) Take(ctx context.Context, key string, perMinute int) (bool, erro
 	return allowed, err
 }
 
-// Keep has a verdict written.
-func (a *aegis) Keep(ctx context.Context, verdict *decisionpb.Verdict) error {
+// Ready implements handler.Aegis.
+func (a *aegis) Ready() error {
 	if !a.features.On(feature.Aegis) {
 		return failure.New(failurepb.Code_UNAVAILABLE, failure.ShieldsNotReady)
 	}
+	return nil
+}
+
+// Keep has a verdict written.
+func (a *aegis) Keep(ctx context.Context, verdict *decisionpb.Verdict) error {
 	verdict.At = time.Now().UnixMilli()
 	select {
 	case a.verdicts.queue <- verdict:

@@ -66,6 +66,8 @@ type Release struct {
 
 // Aegis is what shields need of the rest of the node.
 type Aegis interface {
+	// Ready says why shields cannot be asked yet: a node of the release before does not know what they keep.
+	Ready() error
 	// ApprovalID is the id of the approval of a call, see aegis.Call.Binding.
 	ApprovalID(binding string) string
 	// IsApproval says whether a text can be such an id.

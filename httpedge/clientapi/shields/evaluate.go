@@ -111,6 +111,9 @@ type evaluationOut struct {
 }
 
 func (a *api) evaluateCall(ctx context.Context, in *evaluateInput) (*evaluationOut, error) {
+	if err := a.Aegis.Ready(); err != nil {
+		return nil, err
+	}
 	caller := endpoint.CallerFrom(ctx)
 	record, err := a.Catalog.Shield(ctx, caller.TenantID, caller.ProjectID, cmp.Or(in.ShieldID, aegis.DefaultID))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 const (
 	// maxCall bounds a call that is judged, in bytes, maxShield a shield.
-	maxCall   = 4 << 20
+	maxCall   = 1 << 20
 	maxShield = 1 << 20
 	// Pages of verdicts and of approvals.
 	page    = 100
