@@ -108,6 +108,9 @@ func (l *modelLoop) dropImages() {
 
 // forget removes the images that were kept for a turn that has ended. What stays goes when its time is over.
 func (r *Runner) forget(ctx context.Context, t *run) {
+	if r.config.Images == nil {
+		return
+	}
 	for _, id := range t.kept {
 		bounded, cancel := context.WithTimeout(ctx, imageTimeout)
 		if err := r.config.Images.Drop(bounded, id); err != nil {
