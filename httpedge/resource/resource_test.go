@@ -218,7 +218,7 @@ func TestDocumentOfARecord(t *testing.T) {
 	require.Equal(t, []any{map[string]any{"in": "path", "name": "id", "required": true, "schema": map[string]any{"type": "string"}}}, operation["parameters"])
 	require.Equal(t, map[string]any{
 		"title": map[string]any{"type": "string"}, "text": map[string]any{"type": "string", "nullable": true}, "pinned": map[string]any{"type": "boolean"},
-		"tags": map[string]any{"type": "array", "items": map[string]any{"type": "string"}}, "settings": map[string]any{"type": "object"},
+		"tags": map[string]any{"type": "array", "items": map[string]any{"type": "string"}}, "settings": map[string]any{"type": "object", "additionalProperties": true},
 	}, properties(t, operation))
 	created := read.Paths["/notes"]["post"]
 	require.Equal(t, map[string]any{"type": "string", "description": "Made when empty"}, properties(t, created)["id"])
