@@ -86,8 +86,8 @@ func TestExitCodes(t *testing.T) {
 		"serve_no_dir":     {args: serveOn("--data-dir", file), code: 1, stderr: "not a directory"},
 		"print":            {args: serveOn("--print-config", "--http-base-path=/x"), stdout: "base_path: /x\n"},
 		"routes":           {args: []string{"routes"}, stdout: "/conversations/{"},
-		"routes_help":      {args: []string{"routes", "-h"}, stderr: "usage"},
-		"routes_argument":  {args: []string{"routes", "x"}, code: 2, stderr: "usage"},
+		"routes_help":      {args: []string{"routes", "-h"}, stdout: "Usage: parley routes"},
+		"routes_argument":  {args: []string{"routes", "x"}, code: 2, stderr: "Usage: parley routes"},
 		"bench":            {args: []string{"bench"}, code: 2, stderr: "usage: parley bench"},
 		"bench_scenario":   {args: []string{"bench", "dance"}, code: 2, stderr: `no scenario "dance"`},
 	} {

@@ -59,7 +59,7 @@ func everything(t *testing.T, n *tenant) belongings {
 	invited := n.done(t, "POST", "/members/invite", object1{"name": "Owned", "email": "invited@owned.test", "role": "user"}).text("user", "id")
 	return belongings{
 		"/members/groups/{id}": group, "{projectId}": project, "/members/{id}": invited,
-		"/webhooks/{id}": hook, "{deliveryId}": delivery,
+		"/webhooks/{id}": hook, "{deliveryId}": delivery, "/aegis/shields/{id}": "shd_none", // tokens make none
 		"{decisionId}":       decode(t, decision.text).text("decisionId"),
 		"/agents/{agentKey}": agent, "/a2a/{agentKey}": agent, "/agents/sessions/{id}": session, "/agents/runs/{runId}": run.text("id"), "/models/{id}": model.text("model", "_id"),
 		"/models/providers/{key}": "scripted", "/users/{id}": user, "{version}": "1", "{fileId}": fileID, "{tokenId}": token,
@@ -120,8 +120,8 @@ func TestClientRoutes(t *testing.T) {
 	stranger := newTenant(t, p, "ON_PREMISE")
 	nothing := n.with(operate(t, p, "POST", "/tokens", object1{"userId": n.owner, "label": "nothing", "servicePermissions": object1{}}).text("token"))
 	others := map[string]string{} // tokens for all services but one
-	for _, service := range []string{"agents", "audit", "license", "models", "guardrails", "members", "projects", "webhooks"} {
-		scope := object1{"agents": "admin", "models": "admin", "guardrails": "admin", "members": "admin", "projects": "write", "audit": "read", "webhooks": "admin", "license": "admin", "tracing": "admin"}
+	for _, service := range []string{"aegis", "agents", "audit", "license", "models", "guardrails", "members", "projects", "webhooks"} {
+		scope := object1{"aegis": "admin", "agents": "admin", "models": "admin", "guardrails": "admin", "members": "admin", "projects": "write", "audit": "read", "webhooks": "admin", "license": "admin", "tracing": "admin"}
 		delete(scope, service)
 		others[service] = operate(t, p, "POST", "/tokens", object1{"userId": n.owner, "label": "all others", "servicePermissions": scope}).text("token")
 	}
