@@ -171,8 +171,12 @@ func TestSpecActionsOverRestarts(t *testing.T) {
 // inDoubt says that the turn's owner changed while its tool ran: what became of the call is not known, and a person is asked.
 func inDoubt(t *testing.T, a answer) bool {
 	t.Helper()
-	pending := decode(t, a.text).at("pendingActions").list()
-	return len(pending) == 1 && pending[0].at("unknownOutcome").v == true
+	pending, is := decode(t, a.text).at("pendingActions").v.([]any)
+	if !is || len(pending) != 1 {
+		return false
+	}
+	one, _ := pending[0].(map[string]any)
+	return one["unknownOutcome"] == true
 }
 
 // TestSpecActionsOverNodes: any node takes a decision, exactly one wins, and what waits outlives its node.
