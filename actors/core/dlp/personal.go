@@ -86,15 +86,23 @@ type digits struct {
 	groups     []int
 	separators []byte
 	start, end int
+
+	room struct { // for them, so that looking at a number costs no memory
+		value      [longestNumber]byte
+		groups     [longestNumber]int
+		separators [longestNumber]byte
+	}
 }
 
-// numberAt reads the digits at i, to their last group.
-func numberAt(text string, i int) digits {
-	const longest = 40
-	n := digits{start: i, value: make([]byte, 0, 24)}
-	for i < len(text) && len(n.value) < longest {
+// longestNumber is more digits than any number has that is looked for.
+const longestNumber = 24
+
+// read reads the digits at i, to their last group.
+func (n *digits) read(text string, i int) {
+	n.start, n.value, n.groups, n.separators = i, n.room.value[:0], n.room.groups[:0], n.room.separators[:0]
+	for i < len(text) && len(n.value) < longestNumber {
 		group := i
-		for i < len(text) && isDigit(text[i]) && i-group < longest {
+		for i < len(text) && isDigit(text[i]) && len(n.value) < longestNumber {
 			n.value = append(n.value, text[i])
 			i++
 		}
@@ -110,12 +118,15 @@ func numberAt(text string, i int) digits {
 		n.separators = append(n.separators, text[i])
 		i = between
 	}
-	return n
 }
 
 // number finds what the digits at i are, and returns where to go on.
 func (s *scanner) number(v view, i int) int {
-	n := numberAt(v.text, i)
+	n := &s.digits
+	n.read(v.text, i)
+	if len(n.value) < 4 { // nothing that is looked for
+		return n.end
+	}
 	before := strings.ToLower(v.text[max(0, n.start-40):n.start])
 	plus := n.start > 0 && v.text[n.start-1] == '+'
 	start := n.start
@@ -165,7 +176,7 @@ func said(before string, words ...string) bool {
 }
 
 // isCard says whether it is the number of a card: of a known issuer, with the right last digit (ISO/IEC 7812).
-func isCard(n digits) bool {
+func isCard(n *digits) bool {
 	if len(n.value) < 13 || len(n.value) > 19 || bytes.ContainsAny(n.separators, "/()") {
 		return false
 	}
@@ -201,7 +212,7 @@ func isCard(n digits) bool {
 }
 
 // isSocial says whether it is a social security number of the United States.
-func isSocial(n digits, before string) bool {
+func isSocial(n *digits, before string) bool {
 	if len(n.value) != 9 {
 		return false
 	}
@@ -214,7 +225,7 @@ func isSocial(n digits, before string) bool {
 }
 
 // isTaxpayer says whether it is an individual taxpayer number of the United States: 9xx-(50..65, 70..88, 90..92, 94..99)-xxxx.
-func isTaxpayer(n digits) bool {
+func isTaxpayer(n *digits) bool {
 	if len(n.value) != 9 || len(n.groups) != 3 || n.groups[0] != 3 || n.groups[1] != 2 || n.value[0] != '9' {
 		return false
 	}
@@ -223,7 +234,7 @@ func isTaxpayer(n digits) bool {
 }
 
 // isTCKN says whether it is a Turkish identity number.
-func isTCKN(n digits) bool {
+func isTCKN(n *digits) bool {
 	if len(n.value) != 11 || n.value[0] == '0' || bytes.ContainsAny(n.separators, "/()") {
 		return false
 	}
@@ -268,7 +279,7 @@ func isRouting(value []byte) bool {
 }
 
 // isAddress says whether it is an address of the Internet, and neither a version nor one that means nobody.
-func isAddress(n digits, text, before string) bool {
+func isAddress(n *digits, text, before string) bool {
 	if len(n.groups) != 4 || string(n.separators) != "..." || strings.HasSuffix(before, "v") || said(before, "version", "release", "build", "sürüm") {
 		return false
 	}
@@ -277,7 +288,7 @@ func isAddress(n digits, text, before string) bool {
 }
 
 // isDate says whether it is a date in figures.
-func isDate(n digits) bool {
+func isDate(n *digits) bool {
 	if len(n.groups) != 3 || n.separators[0] != n.separators[1] || !bytes.ContainsAny(n.separators[:1], "/.- ") {
 		return false
 	}
@@ -286,7 +297,7 @@ func isDate(n digits) bool {
 }
 
 // isPhone says whether it is a telephone number: with its country, as it is written at home, or behind a word that says so.
-func isPhone(n digits, plus, bracket bool, before string) bool {
+func isPhone(n *digits, plus, bracket bool, before string) bool {
 	size := len(n.value)
 	switch {
 	case size < 7 || size > 15 || isDate(n):

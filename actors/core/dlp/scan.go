@@ -47,7 +47,8 @@ func Scan(text string) []Finding {
 type scanner struct {
 	tokens []token
 	found  []Finding
-	depth  int // of base64 within base64
+	digits digits // the number that is looked at
+	depth  int    // of base64 within base64
 }
 
 // view is a text and where each of its bytes stands in the original; nil = at the same place.

@@ -56,7 +56,8 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// TestNoTextIsSlow: what is made to take long takes no more than a few times as long as prose.
+// TestNoTextIsSlow: what is made to take long takes some ten times as long as prose; what grows with the square of its length would take
+// a thousand times as long, here.
 func TestNoTextIsSlow(t *testing.T) {
 	const size = 32 << 10
 	took := func(piece string) time.Duration {
@@ -74,6 +75,6 @@ func TestNoTextIsSlow(t *testing.T) {
 		"AB12 ", "1 ", "1-", "a=", "a:", "password=", "password: ", "a@", "at dot ", "a ", "://", "sk-", "eyJ.", "-----BEGIN ", "f:", "A", "A+", "é", "a\u200b", "٤ ", "1.1.1.1.",
 		"dGVzdA==", "DE89 ", "1" + "\u00a0", "bc1q", "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNb ", "4111 1111 1111 1112 ", "5 5-5/5.", "swift ABCDEF12 ",
 	} {
-		require.Less(t, took(piece), 60*prose, "%q beside %s for prose", piece, prose)
+		require.Less(t, took(piece), 200*prose, "%q beside %s for prose", piece, prose)
 	}
 }
