@@ -25,33 +25,45 @@ const batchPage = 16
 // listDecisions lists decisions of a tenant, newest first.
 func listDecisions(ctx context.Context, from kit.Lists, query *decisionpb.DecisionsQuery) (*decisionpb.DecisionsReply, error) {
 	page := &decisionpb.DecisionsReply{}
-	at := firstCursor(query)
+	whole, err := newest(ctx, from, ListOf(query.GetTenantId()), firstCursor(query), func(batch *decisionpb.State) bool {
+		for _, d := range slices.Backward(batch.GetDecisions()) {
+			if d.GetTenantId() != query.GetTenantId() || !behind(d, batch, query) {
+				continue
+			}
+			if len(page.Decisions) == int(query.GetLimit()) {
+				return false // NextAt is the last one's
+			}
+			page.Decisions, page.NextAt = append(page.Decisions, d), batch.GetCreatedAt()
+		}
+		return true
+	})
+	if whole {
+		page.NextAt = 0
+	}
+	return page, err
+}
+
+// newest goes through the batches of a list behind a place, newest first, while more says so; whole = to the end.
+func newest(ctx context.Context, from kit.Lists, list string, after *kit.Cursor, more func(*decisionpb.State) bool) (whole bool, err error) {
 	for {
-		rows, err := from.Page(ctx, kit.ListQuery{List: ListOf(query.GetTenantId()), Descending: true, Limit: batchPage, After: at})
+		rows, err := from.Page(ctx, kit.ListQuery{List: list, Descending: true, Limit: batchPage, After: after})
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		batches, err := kit.States[decisionpb.State](ctx, from, rows)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		for _, batch := range batches {
-			for _, d := range slices.Backward(batch.GetDecisions()) {
-				if d.GetTenantId() != query.GetTenantId() || !behind(d, batch, query) {
-					continue
-				}
-				if len(page.Decisions) == int(query.GetLimit()) {
-					return page, nil // NextAt is the last one's
-				}
-				page.Decisions, page.NextAt = append(page.Decisions, d), batch.GetCreatedAt()
+			if !more(batch) {
+				return false, nil
 			}
 		}
 		if len(rows) < batchPage {
-			page.NextAt = 0
-			return page, nil
+			return true, nil
 		}
 		last := rows[len(rows)-1]
-		at = &kit.Cursor{Score: last.Score, Member: last.Member}
+		after = &kit.Cursor{Score: last.Score, Member: last.Member}
 	}
 }
 
@@ -77,31 +89,17 @@ func behind(d *decisionpb.Decision, batch *decisionpb.State, query *decisionpb.D
 // listVerdicts lists verdicts of a shield, newest first.
 func listVerdicts(ctx context.Context, from kit.Lists, query *decisionpb.VerdictsQuery) (*decisionpb.VerdictsReply, error) {
 	page := &decisionpb.VerdictsReply{}
-	list := kit.ListQuery{List: ListOfShield(query.GetProjectId(), query.GetShieldId()), Descending: true, Limit: batchPage}
-	for {
-		rows, err := from.Page(ctx, list)
-		if err != nil {
-			return nil, err
-		}
-		batches, err := kit.States[decisionpb.State](ctx, from, rows)
-		if err != nil {
-			return nil, err
-		}
-		for _, batch := range batches {
-			for _, v := range slices.Backward(batch.GetVerdicts()) {
-				if v.GetProjectId() != query.GetProjectId() || v.GetShieldId() != query.GetShieldId() ||
-					query.GetDecision() != "" && v.GetDecision() != query.GetDecision() {
-					continue
-				}
-				if page.Verdicts = append(page.Verdicts, v); len(page.Verdicts) >= int(query.GetLimit()) {
-					return page, nil
-				}
+	_, err := newest(ctx, from, ListOfShield(query.GetProjectId(), query.GetShieldId()), nil, func(batch *decisionpb.State) bool {
+		for _, v := range slices.Backward(batch.GetVerdicts()) {
+			if v.GetProjectId() != query.GetProjectId() || v.GetShieldId() != query.GetShieldId() ||
+				query.GetDecision() != "" && v.GetDecision() != query.GetDecision() {
+				continue
+			}
+			if page.Verdicts = append(page.Verdicts, v); len(page.Verdicts) >= int(query.GetLimit()) {
+				return false
 			}
 		}
-		if len(rows) < batchPage {
-			return page, nil
-		}
-		last := rows[len(rows)-1]
-		list.After = &kit.Cursor{Score: last.Score, Member: last.Member}
-	}
+		return true
+	})
+	return page, err
 }

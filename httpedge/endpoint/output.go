@@ -1,12 +1,12 @@
 package endpoint
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
+
+	"parley/actors/machine/rawjson"
 )
 
 // Appender is an output that writes its own JSON, for the routes where it counts.
@@ -70,12 +70,9 @@ func appendBody(dst []byte, body any) ([]byte, error) {
 	if a, ok := body.(Appender); ok {
 		return a.AppendJSON(dst), nil
 	}
-	buffer := bytes.NewBuffer(dst)
-	encoder := json.NewEncoder(buffer)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(body); err != nil {
+	encoded, err := rawjson.AppendValue(dst, body)
+	if err != nil {
 		return dst, fmt.Errorf("encode result: %w", err)
 	}
-	encoded := buffer.Bytes()
-	return encoded[:len(encoded)-1], nil // without the encoder's newline
+	return encoded, nil
 }

@@ -143,7 +143,7 @@ func (l *Log) Stop(ctx context.Context) {
 	l.flush(ctx)
 }
 
-// flush writes the batch. It is tried under the same id, so it is there at most once.
+// flush writes the batch.
 func (l *Log) flush(ctx context.Context) {
 	l.mu.Lock()
 	b := l.batch
@@ -157,7 +157,7 @@ func (l *Log) flush(ctx context.Context) {
 		command := &decisionpb.Command{Id: b.id, Body: &decisionpb.Command_Record{Record: &decisionpb.Record{
 			Decisions: b.decisions, KeepMs: l.Keep.Milliseconds(),
 		}}}
-		err = l.write(ctx, command)
+		err = Write(ctx, l.Entities, command)
 	}
 	if err != nil {
 		l.lost.Add(float64(len(b.decisions)))
@@ -165,7 +165,8 @@ func (l *Log) flush(ctx context.Context) {
 	}
 }
 
-func (l *Log) write(ctx context.Context, command *decisionpb.Command) (err error) {
+// Write has a batch written. It is tried some times, under the same id, so it is there at most once.
+func Write(ctx context.Context, entities entity.Client, command *decisionpb.Command) (err error) {
 	for attempt := range attempts {
 		if attempt > 0 {
 			select {
@@ -175,7 +176,7 @@ func (l *Log) write(ctx context.Context, command *decisionpb.Command) (err error
 			}
 		}
 		asked, cancel := context.WithTimeout(ctx, writeTimeout)
-		_, err = entity.Ask[*decisionpb.Reply](asked, l.Entities, command.GetId(), command)
+		_, err = entity.Ask[*decisionpb.Reply](asked, entities, command.GetId(), command)
 		cancel()
 		if err == nil {
 			return nil

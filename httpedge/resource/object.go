@@ -1,10 +1,11 @@
 package resource
 
 import (
-	"bytes"
 	"encoding/json"
 	"reflect"
+	"strconv"
 
+	"parley/actors/machine/rawjson"
 	"parley/httpedge/endpoint/wire"
 )
 
@@ -88,10 +89,7 @@ func (o *Object[R, I]) OptionalText(name string, get func(R) string) *Field[R, I
 // Flag declares a truth value.
 func (o *Object[R, I]) Flag(name string, get func(R) bool) *Field[R, I, bool] {
 	return add[bool](o, name, reflect.TypeFor[bool](), func(dst []byte, record R) []byte {
-		if get(record) {
-			return append(dst, "true"...)
-		}
-		return append(dst, "false"...)
+		return strconv.AppendBool(dst, get(record))
 	})
 }
 
@@ -119,12 +117,10 @@ func (o *Object[R, I]) Time(name string, get func(R) int64) *Field[R, I, string]
 // Value declares a field that is shown as V and read as T, with the JSON of these types.
 func Value[T, R, I, V any](o *Object[R, I], name string, get func(R) V) *Field[R, I, T] {
 	return add[T](o, name, reflect.TypeFor[V](), func(dst []byte, record R) []byte {
-		buffer := bytes.NewBuffer(dst)
-		encoder := json.NewEncoder(buffer)
-		encoder.SetEscapeHTML(false)
-		if encoder.Encode(get(record)) != nil {
+		shown, err := rawjson.AppendValue(dst, get(record))
+		if err != nil {
 			return append(dst, "null"...) // unreachable: V is plain data
 		}
-		return bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
+		return shown
 	})
 }

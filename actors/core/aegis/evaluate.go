@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"parley/actors/machine/rawjson"
 )
 
 // Stages at which a call is judged.
@@ -274,11 +276,9 @@ func decode(raw json.RawMessage) (value any, err error) {
 }
 
 func encode(value any) json.RawMessage {
-	var buffer bytes.Buffer
-	encoder := json.NewEncoder(&buffer)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(value) != nil {
+	encoded, err := rawjson.AppendValue(nil, value)
+	if err != nil {
 		return json.RawMessage("null") // unreachable: it was decoded from JSON
 	}
-	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
+	return encoded
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"parley/actors/machine/rawjson"
 	"parley/proto/auditpb"
 )
 
@@ -110,13 +111,11 @@ func nullable(text string) any {
 
 // canonical encodes a decoded JSON object: its members in order, and numbers as they were written.
 func canonical(members map[string]any) []byte {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(members); err != nil {
+	out, err := rawjson.AppendValue(nil, members)
+	if err != nil {
 		return nil // texts, numbers and objects of them always encode
 	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+	return out
 }
 
 func decode(text []byte, into any) error {

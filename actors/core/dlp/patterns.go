@@ -3,6 +3,7 @@ package dlp
 import (
 	"math"
 	"strings"
+	"sync"
 )
 
 // Secrets.
@@ -35,7 +36,7 @@ type token struct {
 }
 
 // tokens are in the order in which they are tried: longer prefixes before those that begin them.
-func tokens() []token {
+var tokens = sync.OnceValue(func() []token { //nolint:gochecknoglobals // computed once, never changed
 	return []token{
 		{CloudKeyID, "AKIA", isUpperNumber, 16, 16},
 		{CloudKeyID, "ASIA", isUpperNumber, 16, 16},
@@ -70,14 +71,14 @@ func tokens() []token {
 		{ServiceToken, "service_", isHex, 64, 64},
 		{SignedToken, "eyJ", isDotted, 20, 8 << 10},
 	}
-}
+})
 
 // tokenAt finds a token that begins at a word, but not in the middle of what could be one: so nothing is read again and again.
 func (s *scanner) tokenAt(v view, i int) (end int, found bool) {
 	if i > 0 && (v.text[i-1] == '-' || v.text[i-1] == '.' && v.text[i] == 'e') {
 		return i, false
 	}
-	for _, t := range s.tokens {
+	for _, t := range tokens() {
 		if t.prefix[0] != v.text[i] || !strings.HasPrefix(v.text[i:], t.prefix) {
 			continue
 		}
@@ -171,7 +172,7 @@ func (s *scanner) assigned(v view, i int) {
 	case len(value) < 6 || placeholder(value):
 	case isPassword(name), len(value) >= 8 && mixed(value):
 		kind := AssignedSecret
-		if len(value) == 40 && strings.Contains(name, "secret") && strings.IndexFunc(value, func(r rune) bool { return !isBase64(byte(r)) }) < 0 { //nolint:gosec // ASCII, else no base64
+		if len(value) == 40 && strings.Contains(name, "secret") && isAll(value, isBase64) {
 			kind = CloudSecret
 		}
 		s.add(v, kind, Secret, from, end)

@@ -31,7 +31,7 @@ const MaxText = 16 << 20
 // Scan returns what is in a text, in order, without overlaps: the longer of two that overlap, of equal ones the first in the list of
 // patterns.
 func Scan(text string) []Finding {
-	s := scanner{tokens: tokens()}
+	s := scanner{}
 	s.view(asItIs(text))
 	if folded, changed := fold(text); changed {
 		s.view(folded)
@@ -45,7 +45,6 @@ func Scan(text string) []Finding {
 
 // scanner collects findings of all views of a text.
 type scanner struct {
-	tokens []token
 	found  []Finding
 	digits digits // the number that is looked at
 	depth  int    // of base64 within base64

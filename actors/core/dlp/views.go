@@ -25,7 +25,7 @@ func fold(text string) (v view, changed bool) {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		switch {
 		case r < utf8.RuneSelf:
-			out, at = append(out, text[i]), append(at, int32(i)) //nolint:gosec // see above
+			put(i, text[i:i+1])
 		case unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Mn, r): // invisible, or a mark upon the letter before
 			changed = true
 		default:
@@ -166,7 +166,7 @@ func (s *scanner) decoded(run string, start int) {
 	if err != nil || !isText(raw) {
 		return
 	}
-	inner := scanner{tokens: s.tokens, depth: s.depth + 1}
+	inner := scanner{depth: s.depth + 1}
 	inner.view(asItIs(string(raw)))
 	inner.decode(string(raw))
 	for _, f := range inner.found {

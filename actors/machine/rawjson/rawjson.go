@@ -291,10 +291,18 @@ func AppendString(dst []byte, text string) []byte {
 		dst = append(dst, text...)
 		return append(dst, '"')
 	}
+	dst, _ = AppendValue(dst, text) // a string always encodes
+	return dst
+}
+
+// AppendValue appends a value as encoding/json has it, on one line and without escapes for HTML. With an error nothing is appended.
+func AppendValue(dst []byte, value any) ([]byte, error) {
 	buffer := bytes.NewBuffer(dst)
 	encoder := json.NewEncoder(buffer)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // a string always encodes
-	out := buffer.Bytes()
-	return out[:len(out)-1]
+	if err := encoder.Encode(value); err != nil {
+		return dst, err
+	}
+	encoded := buffer.Bytes()
+	return encoded[:len(encoded)-1], nil // without the encoder's newline
 }

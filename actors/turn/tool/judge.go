@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley/actors/expression"
+	"parley/actors/machine/rawjson"
 	"parley/actors/schema"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -83,13 +84,7 @@ func object(args string) ([]byte, error) {
 	if _, is := value.(map[string]any); !is {
 		return nil, errors.New("the arguments are not a JSON object")
 	}
-	var written bytes.Buffer
-	encoder := json.NewEncoder(&written)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSpace(written.Bytes()), nil
+	return rawjson.AppendValue(nil, value)
 }
 
 // maxArgs bounds the arguments of a call: they become part of an event, and of a pending action.

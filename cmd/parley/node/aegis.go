@@ -15,6 +15,7 @@ import (
 	"parley/actors/core/permission"
 	"parley/cmd/parley/node/ids"
 	"parley/httpedge/dashboard"
+	engine "parley/httpedge/permission"
 	"parley/proto/decisionpb"
 	"parley/proto/failurepb"
 )
@@ -82,13 +83,8 @@ func (a *aegis) Keep(ctx context.Context, verdict *decisionpb.Verdict) error {
 	}
 }
 
-const (
-	// verdictPause is how long a verdict waits for others to be written with; a crash loses at most those of that time.
-	verdictPause = 50 * time.Millisecond
-	// verdictTimeout bounds one attempt to write a batch, verdictAttempts how often that is tried.
-	verdictTimeout  = 5 * time.Second
-	verdictAttempts = 4
-)
+// verdictPause is how long a verdict waits for others to be written with; a crash loses at most those of that time.
+const verdictPause = 50 * time.Millisecond
 
 // verdicts writes verdicts in batches. Who brings one waits while the queue is full.
 type verdicts struct {
@@ -124,27 +120,12 @@ func (v *verdicts) run(ctx context.Context) {
 	}
 }
 
-// write tries under the same id, so a batch is there at most once.
 func (v *verdicts) write(ctx context.Context, batch []*decisionpb.Verdict) {
-	id := v.newID(permission.BatchKind)
-	command := &decisionpb.Command{Id: id, Body: &decisionpb.Command_Record{Record: &decisionpb.Record{
-		Verdicts: batch, KeepMs: v.keep.Milliseconds(),
-	}}}
-	var err error
-	for attempt := range verdictAttempts {
-		if attempt > 0 {
-			select {
-			case <-time.After(time.Duration(attempt) * time.Second):
-			case <-ctx.Done():
-			}
-		}
-		asked, cancel := context.WithTimeout(ctx, verdictTimeout)
-		_, err = entity.Ask[*decisionpb.Reply](asked, v.client, id, command)
-		cancel()
-		if err == nil {
-			return
-		}
+	err := engine.Write(ctx, v.client, &decisionpb.Command{Id: v.newID(permission.BatchKind), Body: &decisionpb.Command_Record{
+		Record: &decisionpb.Record{Verdicts: batch, KeepMs: v.keep.Milliseconds()},
+	}})
+	if err != nil {
+		v.lost.Add(float64(len(batch)))
+		v.log.Warn("verdicts of shields were not kept", slog.Int("verdicts", len(batch)), slog.Any("err", err))
 	}
-	v.lost.Add(float64(len(batch)))
-	v.log.Warn("verdicts of shields were not kept", slog.Int("verdicts", len(batch)), slog.Any("err", err))
 }

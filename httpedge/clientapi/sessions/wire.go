@@ -1,11 +1,11 @@
 package sessions
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 
 	"parley/actors/core/money"
+	"parley/actors/machine/rawjson"
 	"parley/httpedge/clientapi/render"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
@@ -75,11 +75,9 @@ func appendPairs(dst, object []byte) []byte {
 	if len(members) == before {
 		return wire.AppendObjectLine(dst, object)
 	}
-	var kept bytes.Buffer
-	encoder := json.NewEncoder(&kept)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(members) != nil {
+	kept, err := rawjson.AppendValue(dst, members)
+	if err != nil {
 		return append(dst, '{', '}')
 	}
-	return append(dst, bytes.TrimSpace(kept.Bytes())...)
+	return kept
 }

@@ -7,6 +7,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"parley/actors/core/aegis"
@@ -60,8 +63,8 @@ func (in *evaluateInput) Validate() *failure.Failure {
 	switch {
 	case in.Stage == "":
 		return missing("stage")
-	case !isStage(in.Stage):
-		return failure.New(failurepb.Code_INVALID_REQUEST, failure.NotOneOf).Param("name", "stage").Param("choices", joined(aegis.Stages()))
+	case !slices.Contains(aegis.Stages(), in.Stage):
+		return failure.New(failurepb.Code_INVALID_REQUEST, failure.NotOneOf).Param("name", "stage").Param("choices", strings.Join(aegis.Stages(), ", "))
 	case in.Resource == nil:
 		return missing("resource")
 	case in.Resource.Type == "":
@@ -127,13 +130,13 @@ func (a *api) evaluateCall(ctx context.Context, in *evaluateInput) (*evaluationO
 		Stage: in.Stage, Type: in.Resource.Type, Name: in.Resource.Name, Arguments: present(in.Resource.Arguments), Content: in.Resource.Content,
 		Result: in.Resource.Result, Actor: cmp.Or(in.Actor.ID, caller.UserID), Roles: in.Actor.Roles, SandboxReady: in.Context.SandboxAvailable,
 	}
-	approval := a.Aegis.ApprovalID(call.Binding(shield))
+	approval := sync.OnceValue(func() string { return a.Aegis.ApprovalID(call.Binding(shield)) }) // few calls need one
 	result, err := shield.Evaluate(ctx, call, aegis.Ports{
 		Fits: a.Schemas.Args,
 		Take: func(ctx context.Context, key string, perMinute int) (bool, error) {
 			return a.Aegis.Take(ctx, record.GetProjectId()+"\x00"+record.GetId()+"\x00"+key, perMinute)
 		},
-		Approved: func(ctx context.Context) (bool, error) { return a.approved(ctx, approval, in.Context.ApprovalToken) },
+		Approved: func(ctx context.Context) (bool, error) { return a.approved(ctx, approval(), in.Context.ApprovalToken) },
 	})
 	if err != nil {
 		return nil, err
@@ -141,7 +144,7 @@ func (a *api) evaluateCall(ctx context.Context, in *evaluateInput) (*evaluationO
 	out := shown(result)
 	out.TraceID, out.ShieldID = cmp.Or(in.TraceID, a.IDs.NewID("trc")), record.GetId()
 	if result.Decision == aegis.RequireApproval && result.Enforced {
-		if out.Approval, err = a.ask(ctx, approval, record, call, out); err != nil {
+		if out.Approval, err = a.ask(ctx, approval(), record, call, out); err != nil {
 			return nil, err
 		}
 	}

@@ -3,10 +3,8 @@ package shields
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 
-	"parley/actors/core/aegis"
 	"parley/actors/core/entity"
 	"parley/actors/core/failure"
 	"parley/httpedge/clientapi/render"
@@ -16,10 +14,6 @@ import (
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
-
-func isStage(stage string) bool { return slices.Contains(aegis.Stages(), stage) }
-
-func joined(words []string) string { return strings.Join(words, ", ") }
 
 type nothing struct{}
 
