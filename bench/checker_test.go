@@ -94,3 +94,30 @@ func TestAReopenedStreamTellsARunFromItsBeginning(t *testing.T) {
 	e.frame(next)
 	require.Equal(t, "delta at 2, 0 bytes seen", e.fault)
 }
+
+// TestReadsShowWhatWasAcknowledged: a message is looked for in what follows the events read before, and is not missed where those showed it.
+func TestReadsShowWhatWasAcknowledged(t *testing.T) {
+	message := func(seq uint64, id string) logEvent {
+		e := logEvent{Seq: seq}
+		e.Data.MessageID = id
+		return e
+	}
+	const missing = "a read after event 2 does not show message b, which was acknowledged before"
+	for name, c := range map[string]struct {
+		acked string
+		read  []logEvent
+		want  string
+	}{
+		"nothing_new":              {"a", nil, ""},
+		"events_of_a_lost_attempt": {"a", []logEvent{message(3, "lost")}, ""},
+		"the_new_one":              {"b", []logEvent{message(3, "lost"), message(4, "b")}, ""},
+		"behind":                   {"b", []logEvent{message(3, "lost")}, missing},
+		"empty_and_behind":         {"b", nil, missing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &ledger{}
+			require.Empty(t, l.held("a", []logEvent{message(1, "x"), message(2, "a")}))
+			require.Equal(t, c.want, l.held(c.acked, c.read))
+		})
+	}
+}

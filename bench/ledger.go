@@ -38,6 +38,7 @@ type ledger struct {
 	turning sync.Mutex // held during a turn: the harness never sends two messages at once
 	begun   int        // turns; under turning
 	read    uint64     // events read so far, see readBack; under turning
+	shown   string     // the acknowledged message that the last of these reads was held against; under turning
 
 	mu struct {
 		sync.Mutex
@@ -220,14 +221,24 @@ func (l *ledger) readBack() {
 	if err != nil {
 		return // being unavailable is not a wrong answer
 	}
-	found := l.read > 0 && len(events) == 0
+	if fault := l.held(want, events); fault != "" {
+		l.fault("%s", fault)
+	}
+}
+
+// held takes events that follow those read before, and says what is wrong where neither shows an acknowledged message.
+func (l *ledger) held(want string, events []logEvent) string {
+	after := l.read
+	found := want == l.shown
 	for _, e := range events {
 		found = found || e.messageID() == want
 		l.read = e.Seq
 	}
 	if !found {
-		l.fault("a read after event %d does not show message %s, which was acknowledged before", l.read, want)
+		return fmt.Sprintf("a read after event %d does not show message %s, which was acknowledged before", after, want)
 	}
+	l.shown = want
+	return ""
 }
 
 // events reads the log after a seq from one node.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 
 	"parley/cmd/parley/config"
 	"parley/cmd/parley/node"
@@ -38,9 +39,16 @@ func serve(ctx context.Context, args []string, s surroundings) int {
 	for _, warning := range request.Config.Warnings() {
 		logger.Warn("setting is probably not meant", slog.String("why", warning))
 	}
+	var showing sync.WaitGroup
+	defer showing.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	greet := func(n *node.Node) {
 		writeBanner(s.stdout, request.Config, n)
 		n.FirstToken(func(token string) { writeFirstToken(s.stdout, request.Config, n, token) })
+		if n.HasJoined() {
+			showing.Go(func() { showCopies(ctx, n.Copies, s.stderr, logger) })
+		}
 	}
 	if err := node.Run(ctx, request.Config, logger, greet); err != nil {
 		logger.Error("node failed", slog.Any("err", err))

@@ -392,14 +392,10 @@ func (r Reason) words() string {
 		return "there is no node {node:q}"
 	case NoSuchNodeState:
 		return "no state {state:q}"
-	case NodeRecordChanged:
-		return "the node's record changed at the same time; try again"
 	case NodeCallFailed:
 		return "{problem}"
 	case ShardWithoutOwner:
 		return "shard {shard} has no owner right now; try again"
-	case DirectoryWithoutOwner:
-		return "the directory has no owner right now; try again"
 	case DirectoryNotAvailable:
 		return "The directory is not available right now; try again"
 	case RecordChanged:

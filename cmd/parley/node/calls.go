@@ -2,19 +2,19 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors"
+	"parley/actors/core/collection"
 	"parley/actors/core/failure"
 	"parley/actors/core/follow"
-	"parley/cluster/shard"
 	"parley/cmd/parley/node/reads"
 	"parley/cmd/parley/node/records"
 	"parley/persistence"
-	"parley/persistence/directory"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 	"parley/proto/nodepb"
@@ -59,7 +59,7 @@ func (l *local) Call(ctx context.Context, from string, request proto.Message) (p
 		err = l.node.handOver(ctx, r.GetShard(), r.GetTo(), handing{atRest: r.GetAtRest()})
 	case *nodepb.DropReplica:
 		err = l.node.store.DropReplica(ctx, r.GetShard(), r.GetAsOf())
-	case *nodepb.SetNodeState:
+	case *nodepb.SetNodeState: // of a node of an earlier release; this one writes the record itself
 		err = l.node.setNodeState(ctx, r.GetName(), r.GetState())
 	default:
 		err = fmt.Errorf("this version does not know the call %s of %s", request.ProtoReflect().Descriptor().FullName(), from)
@@ -98,36 +98,44 @@ func (n *Node) changeMembers(ctx context.Context, r *nodepb.ChangeMembers) error
 	})
 }
 
+// setNodeState records a node's state, at any node: the record is written wherever the directory is led by then. A record that
+// was changed at the same time is read again.
 func (n *Node) setNodeState(ctx context.Context, name, state string) error {
-	record, version, err := n.nodeRecord(name)
-	switch {
-	case err != nil:
-		return err
-	case version == 0:
-		return failure.New(failurepb.Code_NOT_FOUND, failure.NoSuchNode).Param("node", name)
-	case state != stateActive && state != stateDraining:
+	if state != stateActive && state != stateDraining {
 		return failure.New(failurepb.Code_VALIDATION, failure.NoSuchNodeState).Param("state", state)
-	case record.State == state:
-		return nil
 	}
-	record.State = state
-	err = n.putNodeRecord(ctx, name, record, version)
-	if errors.Is(err, directory.ErrConflict) {
-		return failure.New(failurepb.Code_UNAVAILABLE, failure.NodeRecordChanged)
+	if n.directory.accounts.Load() == nil {
+		return failure.New(failurepb.Code_UNAVAILABLE, failure.NodeStarting)
 	}
-	return err
+	store := n.directory.records
+	if err := store.CatchUp(ctx); err != nil {
+		return err
+	}
+	for {
+		record, version, err := n.nodeRecord(name)
+		switch {
+		case err != nil:
+			return err
+		case version == 0:
+			return failure.New(failurepb.Code_NOT_FOUND, failure.NoSuchNode).Param("node", name)
+		case record.State == state:
+			return nil
+		}
+		record.State = state
+		value, err := json.Marshal(record)
+		if err != nil {
+			return fmt.Errorf("record of node %s: %w", name, err)
+		}
+		if _, err = store.Put(ctx, nodesCollection, name, version, value); !collection.IsConflict(err) || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
-// drain starts or ends the draining of any node of the cluster: the owner of the directory records it.
+// drain starts or ends the draining of any node of the cluster.
 func (n *Node) drain(ctx context.Context, name string, drain bool) error {
-	state := stateActive
 	if drain {
-		state = stateDraining
+		return n.setNodeState(ctx, name, stateDraining)
 	}
-	owner, known := n.owners.Owner(shard.Directory)
-	if !known {
-		return failure.New(failurepb.Code_UNAVAILABLE, failure.DirectoryWithoutOwner)
-	}
-	_, err := n.router.Call(ctx, owner.Node, &nodepb.SetNodeState{Name: name, State: state})
-	return err
+	return n.setNodeState(ctx, name, stateActive)
 }

@@ -61,6 +61,8 @@ func newFleetWith(tb testing.TB, set func(name string, c *config.Config), names 
 		c.Cluster.Listen = peertest.Address()
 		// With the directory's these are six shards: two each, so that every node comes to own conversations.
 		c.Storage.Shards, c.Storage.Memtable, c.ShutdownGrace = 5, 4*config.MiB, 10*time.Second
+		// Three nodes of one busy process may not hear each other for a second: that is no reason to change the owner.
+		c.Cluster.ElectionTimeout, c.Cluster.OwnerWait = 1500*time.Millisecond, 10*time.Second
 		set(name, c)
 		join = append(join, c.Cluster.Listen)
 		f.configs[name] = c

@@ -1,14 +1,18 @@
 package node
 
 import (
+	"context"
 	"net/http"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"parley/cluster"
+	"parley/cluster/shard"
 	"parley/cmd/parley/config"
 	"parley/persistence"
 	"parley/proto/nodepb"
@@ -82,6 +86,49 @@ func TestTransferAtRest(t *testing.T) {
 	require.ErrorIs(t, node.handOver(t.Context(), uint32(in), to, handing{}), persistence.ErrTransferFailed)
 	require.Equal(t, drained, drains(t, node))
 	f.network.Heal()
+}
+
+// TestDrainWhileTheDirectoryMoves: a node's state is set through any node while the directory goes from one to the next.
+func TestDrainWhileTheDirectoryMoves(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: three whole nodes")
+	}
+	f := newFleet(t, "n1", "n2", "n3")
+	f.grown()
+	numbers := make(map[string]uint64)
+	for name, n := range f.nodes {
+		held, share := n.Copies()
+		require.Equal(t, 6, share, "of six shards, three copies on three nodes")
+		require.Equal(t, share, held)
+		n.links.loop.Load().Stop() // nothing else is moved
+		numbers[name] = n.links.origin.node
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	moving, stopMoving := context.WithCancel(ctx)
+	var moved atomic.Int64
+	var mover sync.WaitGroup
+	mover.Go(func() {
+		next := map[string]string{"n1": "n2", "n2": "n3", "n3": "n1"}
+		for moving.Err() == nil {
+			owner, known := f.nodes["n1"].owners.Owner(shard.Directory)
+			if known && f.nodes[owner.Node].handOver(moving, uint32(shard.Directory), numbers[next[owner.Node]], handing{}) == nil {
+				moved.Add(1)
+			}
+		}
+	})
+	for round := 0; round < 30 || moved.Load() < 10 && ctx.Err() == nil; round++ {
+		for _, n := range f.nodes {
+			require.NoError(t, n.drain(ctx, "n1", round%2 == 0), "round %d, after %d moves", round, moved.Load())
+			record, _, err := n.nodeRecord("n1")
+			require.NoError(t, err)
+			require.Equal(t, round%2 == 0, record.State == stateDraining)
+		}
+	}
+	stopMoving()
+	mover.Wait()
+	require.GreaterOrEqual(t, moved.Load(), int64(10))
 }
 
 // drains is how often a node has held the commands of a shard.

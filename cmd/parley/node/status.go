@@ -134,6 +134,37 @@ func (n *Node) statusNodes(s *Status, board *cluster.View) {
 	}
 }
 
+// HasJoined reports whether the node has begun without data, in a cluster that gives it copies of shards.
+func (n *Node) HasJoined() bool { return n.links != nil && n.links.origin.join }
+
+// Copies counts the copies of shards in which the node has a vote, and its equal share of all that the nodes which are there can hold; 0
+// while it has heard of no other node. A node that is alone has none.
+func (n *Node) Copies() (held, share int) {
+	if n.links == nil {
+		return 0, 0
+	}
+	live, voting := 0, make(map[uint32]bool)
+	board := n.links.board.Snapshot()
+	for i := range board.Nodes {
+		v := &board.Nodes[i]
+		if v.Gone || v.Report == nil {
+			continue
+		}
+		live++
+		for _, r := range v.Report.GetReplicas() {
+			if slices.Contains(r.GetVoters(), n.links.origin.node) { // a leader knows them
+				voting[r.GetShard()] = true
+			}
+		}
+	}
+	held = len(voting)
+	if live < 2 {
+		return held, 0
+	}
+	copies := min(n.config.Cluster.Replication, live-(live+1)%2) // an odd number, see cluster.replication
+	return held, (n.shards.Count() + 1) * copies / live
+}
+
 // nodeState is the value of Member.State.
 func (n *Node) nodeState(v *cluster.NodeView) string {
 	record, version, err := n.nodeRecord(v.Name)

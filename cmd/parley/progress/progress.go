@@ -55,7 +55,7 @@ type Bar struct {
 }
 
 // New shows progress on w until Close.
-func New(w io.Writer, unit Unit) *Bar { return start(w, isTerminal(w), unit) }
+func New(w io.Writer, unit Unit) *Bar { return start(w, IsTerminal(w), unit) }
 
 func start(w io.Writer, terminal bool, unit Unit) *Bar {
 	b := &Bar{w: w, terminal: terminal, unit: unit, stop: make(chan struct{})}
@@ -79,8 +79,8 @@ func start(w io.Writer, terminal bool, unit Unit) *Bar {
 	return b
 }
 
-// isTerminal says whether lines can be written anew: w is a device of characters, and nobody says that it cannot.
-func isTerminal(w io.Writer) bool {
+// IsTerminal says whether lines can be written anew: w is a device of characters, and nobody says that it cannot.
+func IsTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {
 		return false

@@ -68,9 +68,9 @@ func TestOfNothing(t *testing.T) {
 	text, err := io.ReadAll(none.Reader(strings.NewReader("x")))
 	require.NoError(t, err)
 	require.Equal(t, "x", string(text))
-	require.False(t, isTerminal(&bytes.Buffer{}))
+	require.False(t, IsTerminal(&bytes.Buffer{}))
 	file, err := os.Create(t.TempDir() + "/log")
 	require.NoError(t, err)
-	require.False(t, isTerminal(file))
+	require.False(t, IsTerminal(file))
 	require.NoError(t, file.Close())
 }

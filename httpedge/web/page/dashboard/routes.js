@@ -18,6 +18,7 @@ const models = () => import('./pages/models.js');
 const sessions = () => import('./pages/sessions.js');
 const runs = () => import('./pages/runs.js');
 const webhooks = () => import('./pages/webhooks.js');
+const shields = () => import('./pages/shields.js');
 const tokens = () => import('./pages/tokens.js');
 const members = () => import('./pages/members.js');
 
@@ -45,6 +46,9 @@ export const routes = [
   { path: '/dashboard/runs/:id', load: runs, key: 'nav.runs' },
   { path: '/dashboard/webhooks', load: webhooks, key: 'nav.webhooks', icon: 'webhooks' },
   { path: '/dashboard/webhooks/:id', load: webhooks, key: 'nav.webhooks' },
+  { path: '/dashboard/shields', load: shields, key: 'nav.shields', icon: 'shields' },
+  { path: '/dashboard/shields/:id', load: shields, key: 'nav.shields' },
+  { path: '/dashboard/approvals/:approval', load: shields, key: 'nav.shields' },
   { path: '/dashboard/usage', load: () => import('./pages/usage.js'), key: 'nav.usage', icon: 'usage' },
   { path: '/dashboard/tokens', load: tokens, key: 'nav.tokens', icon: 'tokens' },
   { path: '/dashboard/tokens/:id', load: tokens, key: 'nav.tokens' },

@@ -12,6 +12,7 @@ const shapes = {
   idle: ['○', ''], running: ['▶', 'accent'], requires_action: ['◆', 'warn'], budget_paused: ['■', 'warn'],
   queued: ['…', ''], succeeded: ['✓', 'good'], delivered: ['✓', 'good'], failed: ['✗', 'bad'], error: ['✗', 'bad'],
   canceled: ['–', ''], cancelled: ['–', ''], active: ['●', 'good'], inactive: ['○', ''], disabled: ['⊘', 'bad'], pending: ['…', 'warn'],
+  approved: ['✓', 'good'], denied: ['✗', 'bad'], used: ['✓', ''], expired: ['⊘', ''],
   up: ['●', 'good'], down: ['✗', 'bad'], draining: ['◐', 'warn'], leaving: ['◐', 'warn'],
 };
 

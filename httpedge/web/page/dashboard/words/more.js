@@ -4,6 +4,7 @@ import agents from './agents.js';
 import models from './models.js';
 import people from './people.js';
 import runs from './runs.js';
+import shields from './shields.js';
 import usage from './usage.js';
 import webhooks from './webhooks.js';
 
@@ -13,6 +14,7 @@ export const more = [
   models,
   people,
   runs,
+  shields,
   usage,
   webhooks,
 ];
