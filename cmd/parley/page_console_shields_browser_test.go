@@ -11,7 +11,7 @@ func TestConsoleShields(t *testing.T) {
 	t.Parallel()
 	b, p := consoleOf(t)
 	for _, tenant := range operate(t, p, "GET", "/tenants", nil).list() {
-		operate(t, p, "PATCH", "/tenants/"+tenant.text("slug"), object1{"tier": "ON_PREMISE"})
+		operate(t, p, "PATCH", "/tenants/"+tenant.text("id"), object1{"tier": "ON_PREMISE"})
 	}
 	b.goTo(p, "/dashboard/shields")
 	b.see(`document.querySelectorAll('.pane-list tbody tr[data-id="default"]').length === 1`)
