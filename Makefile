@@ -19,7 +19,7 @@ APIDOCS := cmd/parley/testdata/apidocs
 DATA  ?= parley-data
 
 .DEFAULT_GOAL := help
-.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke bench-gate bench-client nightly generate routes fmt lint vet tidy deadcode browser network openai a2a mcp apidocs page-tools page-vendor docs-vendor page-types picture clean
+.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke bench-gate bench-client nightly generate routes fmt lint vet tidy deadcode browser network openai a2a mcp apidocs page-tools page-vendor docs-vendor page-types page-loads picture clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -153,6 +153,9 @@ docs-vendor: ## copy what the pages of the API documents load from the package V
 
 page-types: page-tools ## check the types of the console's modules
 	cd $(PAGE) && node_modules/.bin/tsc --project .
+
+page-loads: browser ## load the page 1,000 times in a browser and 20,000 times by a client; the first load above 5 s is a failure, with evidence
+	PARLEY_PAGE_LOADS=$${PARLEY_PAGE_LOADS:-1000} $(GO) run ./.ci/gate -tier 4 -again 0 -run '^TestPageLoads$$' ./cmd/parley
 
 picture: browser ## take the picture of README.md anew
 	PARLEY_PICTURE=$(CURDIR)/docs/chat.webp $(GO) run ./.ci/gate -run '^TestReadmePicture$$' ./cmd/parley
