@@ -122,7 +122,7 @@ func loadOnce(base string) error {
 	if err != nil {
 		return err
 	}
-	paths := []string{"/agents", "/conversations"} // what the page asks first
+	paths := []string{"/api/agents/agents"} // what the page asks first
 	for _, found := range partOfPage.FindAllSubmatch(body, -1) {
 		paths = append(paths, string(found[1]))
 	}
