@@ -105,7 +105,6 @@ var requestBodies = map[string]string{ // a constant
 	"DELETE /projects/{projectId}/members":            `{"userId":"USER"}`,
 	"POST /chat/completions":                          `{"model":"MODEL","messages":[{"role":"user","content":"hi"}]}`,
 	"PATCH /budgets/{id}":                             `{"daily_limit_usd":0}`,
-	"POST /budgets":                                   `{"daily_limit_usd":-1}`,
 	"POST /embeddings":                                `{"model":"MODEL","input":"hi"}`,
 	"POST /moderations":                               `{"input":"hi","model":"MODEL"}`,
 }

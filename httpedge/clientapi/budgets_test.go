@@ -131,13 +131,13 @@ func TestBudgetStatus(t *testing.T) {
 	require.Equal(t, answer{
 		"object": "budget.status", "domain": "llm", "configured": false, "per_day": window(nil, 0, nil), "per_month": window(nil, 0, nil), "alert_thresholds": []any{},
 	}, ask(""))
-	make := func(body string) string {
+	budget := func(body string) string {
 		status, got := k.ask(owner, "POST", "/budgets", body)
 		require.Equal(t, 201, status, got)
 		id, _ := got["id"].(string)
 		return id
 	}
-	whole := make(`{"daily_limit_usd":2,"monthly_limit_usd":10,"alert_thresholds":[0.5]}`)
+	whole := budget(`{"daily_limit_usd":2,"monthly_limit_usd":10,"alert_thresholds":[0.5]}`)
 	now := time.Now().UnixMilli()
 	spent := func(policy string, unit allowancepb.Unit, nano int64) {
 		used.Used = append(used.Used, &allowancepb.Used{Policy: policy, Measure: allowancepb.Measure_COST, Unit: unit, Start: quota.Window(unit, now), Amount: nano})
@@ -149,14 +149,14 @@ func TestBudgetStatus(t *testing.T) {
 		"object": "budget.status", "domain": "llm", "configured": true, "per_day": window(2.0, 1.500000001, 0.499999999), "per_month": window(10.0, 11, 0.0),
 		"alert_thresholds": []any{0.5},
 	}, ask(""))
-	mine := make(`{"daily_limit_usd":-1,"scope":"user","scope_id":"owner of default","priority":200}`)
+	mine := budget(`{"daily_limit_usd":-1,"scope":"user","scope_id":"owner of default","priority":200}`)
 	spent(mine, allowancepb.Unit_DAY, 5)
 	require.Equal(t, window(nil, 5e-9, nil), ask("scope=user")["per_day"], "a later one wins, limit by limit")
 	require.Equal(t, window(nil, 5e-9, nil), ask("scope=token")["per_day"])
 	require.Equal(t, window(10.0, 11, 0.0), ask("scope=user")["per_month"])
 	require.Equal(t, window(2.0, 1.500000001, 0.499999999), ask("scope=tenant")["per_day"])
 	require.Equal(t, false, ask("domain=embedding")["configured"])
-	make(`{"daily_limit_usd":7,"scope":"resource","scope_id":"scripted","domain":"global"}`)
+	budget(`{"daily_limit_usd":7,"scope":"resource","scope_id":"scripted","domain":"global"}`)
 	require.Equal(t, window(7.0, 0, 7.0), ask("domain=embedding&model=scripted")["per_day"])
 	require.Equal(t, false, ask("domain=embedding&model=else")["configured"])
 	k.refused(owner, "GET /budgets/status?domain=x", "", 400, "domain must be one of: global, llm, embedding, vector, file, tracing, stt, tts, ocr")

@@ -97,8 +97,11 @@ func (c *Catalog) applyPolicy(caller Caller, in PolicyInput, policy *directorypb
 		from *string
 		to   *string
 	}{
-		{"scope", in.Scope, &policy.Scope}, {"scope_id", in.ScopeID, &policy.ScopeId}, {"domain", in.Domain, &policy.Domain},
-		{"label", in.Label, &policy.Label}, {"description", in.Description, &policy.Description},
+		{"scope", in.Scope, &policy.Scope},
+		{"scope_id", in.ScopeID, &policy.ScopeId},
+		{"domain", in.Domain, &policy.Domain},
+		{"label", in.Label, &policy.Label},
+		{"description", in.Description, &policy.Description},
 	} {
 		if text.from == nil {
 			continue

@@ -48,7 +48,8 @@ func (f *Force) CheckRequest(call *Call) *Refusal {
 		name, words string
 		amount      int64
 	}{
-		{MaxInputTokens, "Input tokens", call.InputTokens}, {MaxOutputTokens, "Output tokens", call.OutputTokens},
+		{MaxInputTokens, "Input tokens", call.InputTokens},
+		{MaxOutputTokens, "Output tokens", call.OutputTokens},
 		{MaxTotalTokens, "Total tokens", call.InputTokens + call.OutputTokens},
 	} {
 		if most, said := f.PerRequest[limit.name]; said && most >= 0 && limit.amount > most {

@@ -61,8 +61,10 @@ func TestMerge(t *testing.T) {
 		policy  string
 		most    int64
 	}{
-		{allowancepb.Measure_COST, allowancepb.Unit_DAY, "late", -1}, {allowancepb.Measure_COST, allowancepb.Unit_MONTH, "whole", 2_500_000_000},
-		{allowancepb.Measure_REQUESTS, allowancepb.Unit_MINUTE, "whole", 5}, {allowancepb.Measure_TOKENS, allowancepb.Unit_DAY, "whole", 7},
+		{allowancepb.Measure_COST, allowancepb.Unit_DAY, "late", -1},
+		{allowancepb.Measure_COST, allowancepb.Unit_MONTH, "whole", 2_500_000_000},
+		{allowancepb.Measure_REQUESTS, allowancepb.Unit_MINUTE, "whole", 5},
+		{allowancepb.Measure_TOKENS, allowancepb.Unit_DAY, "whole", 7},
 	} {
 		got := force.Cap(want.measure, want.unit)
 		require.Equal(t, []any{want.policy, want.most}, []any{got.GetPolicy(), got.GetMost()}, want)

@@ -92,10 +92,9 @@ func (a *api) spendReport(ctx context.Context, in *spendInput) (*spendReportOut,
 	}
 	slices.SortStableFunc(parts, costliest)
 	sum := machine.SumUsage(parts)
-	total := tokensOf(&sum)
 	out := &spendReportOut{
 		Object: "spend.report", Model: render.Nullable(in.Model), Currency: currency,
-		spendTotals: spendTotals{total.Input, total.Output, total.Total, total.Cost, total.Unpriced},
+		spendTotals: spendTotals(tokensOf(&sum)),
 	}
 	if in.Entity != "" {
 		out.Object, out.Entity = "spend.breakdown", in.Entity

@@ -83,8 +83,7 @@ func (a *api) budgetStatus(ctx context.Context, in *statusInput) (*budgetStatusO
 		call.TokenID = caller.Grant.Token.GetId()
 	}
 	if in.Model != "" {
-		model, err := a.Catalog.Model(ctx, caller.ProjectID, in.Model)
-		if err == nil {
+		if model, none := a.Catalog.Model(ctx, caller.ProjectID, in.Model); none == nil {
 			call.Provider = model.GetProviderKey()
 		}
 	}

@@ -52,6 +52,7 @@ type Door struct {
 	mu   sync.Mutex
 	open map[string]map[string]*pass // by tenant and call
 
+	once        sync.Once          // of the stop
 	cancel      context.CancelFunc // of what renews
 	left        chan struct{}      // capacity 1: calls are to be settled in the background
 	quit, ended chan struct{}
@@ -79,8 +80,10 @@ func New(config Config) *Door {
 	return d
 }
 
-// Stop settles what is left until ctx ends, and stops the door.
-func (d *Door) Stop(ctx context.Context) {
+// Stop settles what is left until ctx ends, and stops the door. It may be called more than once.
+func (d *Door) Stop(ctx context.Context) { d.once.Do(func() { d.stop(ctx) }) }
+
+func (d *Door) stop(ctx context.Context) {
 	close(d.quit)
 	defer context.AfterFunc(ctx, d.cancel)() // what is under way may finish
 	<-d.ended
