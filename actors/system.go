@@ -187,13 +187,19 @@ func (s *System) released(shard uint32, t *term) {
 // *machine.Failure; NotOwnerError says that the command belongs elsewhere, UnknownOutcomeError that it may have been
 // applied or not, and so does ctx when it ends first.
 func (s *System) Ask(ctx context.Context, shard uint32, id string, command proto.Message) (proto.Message, error) {
-	if s.stopping.Load() {
+	if s.stopping.Load() && !s.whileStopping(id) {
 		return nil, s.stoppingAnswer(shard)
 	}
 	return s.ask(ctx, shard, outside(id, command))
 }
 
 func errStopping() error { return unavailable(failure.NodeStopping) }
+
+func (s *System) whileStopping(id string) bool {
+	prefix, _, _ := strings.Cut(id, "_")
+	kind := s.kinds[prefix]
+	return kind != nil && kind.WhileStopping
+}
 
 // stoppingAnswer is the error for calls that arrive while the system stops. Those for shards that are owned elsewhere get
 // NotOwnerError, so that they are sent there.

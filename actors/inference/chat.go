@@ -31,6 +31,9 @@ func (c *Caller) Chat(ctx context.Context, call *Call) ([]byte, error) {
 func (c *Caller) whole(
 	ctx context.Context, call *Call, t *target, do func(context.Context, *Call, *target, *consumed) ([]byte, error),
 ) ([]byte, error) {
+	if err := c.pay(ctx, call, t); err != nil {
+		return nil, err
+	}
 	ctx, release := c.guard(ctx)
 	defer release()
 	used := &consumed{}

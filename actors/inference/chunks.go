@@ -24,6 +24,7 @@ type chunks struct {
 	used        consumed
 	answerBytes int // bytes of the answer
 	begun       bool
+	ending      func() // before the last chunk; nil = nothing
 }
 
 // maxDepth and maxValues bound JSON that is decoded, not passed through: a value of three bytes takes a hundred in memory.
@@ -165,6 +166,9 @@ func (w *chunks) close() error {
 	}
 	if held == len(w.choices) {
 		return cutShort()
+	}
+	if w.ending != nil {
+		w.ending()
 	}
 	for _, one := range w.choices {
 		if one.held { // another choice did answer

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley/actors/core/quota"
 	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
 	"parley/actors/stranger"
@@ -83,6 +84,8 @@ type Parts struct {
 	Circuits *provider.Circuits
 	// Book records every call that was made, once. It must not block.
 	Book func(Usage)
+	// Door lets calls in that budgets and rates allow; nil = nothing bounds them.
+	Door quota.Door
 	// Client reaches those that are relayed: the addresses are of tenants, so it should go through a guard. Redirects are not
 	// followed, whatever it says of them.
 	Client *http.Client
@@ -187,6 +190,7 @@ type target struct {
 	projectID string
 	made      *provider.Call
 	refused   *provider.Learned
+	paid      paid
 	without   []string    // parameters that the provider refuses in this call
 	sent      atomic.Bool // a connection to the provider took what is asked, and it was not refused
 }

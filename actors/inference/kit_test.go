@@ -125,6 +125,7 @@ type kit struct {
 	catalog  catalog
 	provider *provider
 	answers  *stranger.Budget
+	till     till
 	mu       sync.Mutex
 	booked   []inference.Usage
 }
@@ -169,7 +170,7 @@ func newKit(t *testing.T, answer http.HandlerFunc, change ...func(*inference.Con
 	providers := model.New(model.Config{})
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
 	k.caller = inference.New(config, inference.Parts{
-		Catalog: k.catalog, Providers: providers, Client: client, Answers: k.answers, Registerer: prometheus.NewRegistry(),
+		Catalog: k.catalog, Providers: providers, Client: client, Answers: k.answers, Door: &k.till, Registerer: prometheus.NewRegistry(),
 		Book: func(u inference.Usage) {
 			k.mu.Lock()
 			defer k.mu.Unlock()

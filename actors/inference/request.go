@@ -178,9 +178,9 @@ func outputCap(t *target, call *Call) (int64, *Error) {
 	}
 	own := int64(t.model.GetMaxOutputTokens())
 	if own > 0 && asked > own {
-		return own, nil
+		return t.affords(own), nil
 	}
-	return asked, nil
+	return t.affords(asked), nil
 }
 
 // number reads a whole number; 0 = it is not one.

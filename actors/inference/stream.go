@@ -21,6 +21,9 @@ func (c *Caller) ChatStream(ctx context.Context, call *Call, emit Emit) error {
 		return refused
 	}
 	defer leave()
+	if err := c.pay(ctx, call, t); err != nil {
+		return err
+	}
 	ctx, release := context.WithTimeoutCause(ctx, c.config.StreamTimeout, provider.ErrTotal)
 	defer release()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -33,6 +36,7 @@ func (c *Caller) ChatStream(ctx context.Context, call *Call, emit Emit) error {
 		}
 		return left
 	})
+	out.ending = func() { t.settle(&out.used) } // before the client hears that it is over
 	opened, held := c.parts.Answers.Open(stranger.Of(ctx, call.TenantID))
 	defer held.Close()
 	err := c.stream(opened, call, t, out)

@@ -93,6 +93,7 @@ func (c *Caller) book(call *Call, t *target, used *consumed, outcome string) {
 		c.parts.Logger.Warn("a provider's usage cannot be: an estimate is booked", slog.String("model", t.key), slog.String("service", t.service))
 	}
 	t.made.End(outcome)
+	t.settle(used)
 	price := t.model.GetPrice()
 	c.parts.Book(Usage{
 		TenantID: call.TenantID, ProjectID: call.ProjectID, UserID: call.UserID, TokenID: call.TokenID,

@@ -35,6 +35,9 @@ type Entity struct {
 	// OnRelease is called when the node no longer owns a shard under epochs up to this one, and must stop what runs there. It
 	// may be called twice for the same epoch, and from any goroutine.
 	OnRelease func(shard uint32, epoch uint64)
+	// WhileStopping has commands of this kind decided while the node stops and what runs on it is waited for: it tells this entity how it
+	// ended. All other commands are refused then.
+	WhileStopping bool
 	// Starts reports whether a command starts work that Finish would wait for. While a shard is being drained such commands
 	// are held first, all others later. Nil means that no command does.
 	Starts func(command proto.Message) bool

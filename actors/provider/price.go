@@ -45,3 +45,11 @@ func (w *wide) perMillion() int64 {
 	quotient, _ := bits.Div64(high, low, million)
 	return int64(min(quotient, math.MaxInt64))
 }
+
+// Buys is how many tokens an amount buys at a rate above 0, in nano-dollars for a million.
+func Buys(amount, rate int64) int64 {
+	if amount/rate > math.MaxInt64/2_000_000 {
+		return math.MaxInt64 / 2
+	}
+	return amount/rate*1_000_000 + amount%rate*1_000_000/rate
+}

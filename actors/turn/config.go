@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley/actors/core/quota"
 	"parley/actors/turn/document"
 	"parley/actors/turn/model"
 	"parley/actors/turn/tool"
@@ -84,6 +85,8 @@ type Config struct {
 	Images    Images    // nil = images of tools last as long as the turn runs in one process
 	Documents Documents // nil = document.Text
 	Open      Opener    // nil = turns with a runtime context cannot run
+	// Door lets model calls in that budgets and rates of their project allow; nil = nothing bounds them.
+	Door quota.Door
 
 	// MaxConcurrent bounds the turns of this node at one time, each a goroutine with its context window (tens of KB
 	// with a real model): a turn above it is refused with ErrOverloaded. Default 50,000.

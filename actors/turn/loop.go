@@ -229,7 +229,7 @@ func (l *modelLoop) ask(life, ctx context.Context) (*model.Answer, *ending) {
 	}
 	l.request.Settings.Choice = l.options.choice(l.asked)
 	l.asked++
-	answer, err := l.provider.Generate(ctx, l.request, l)
+	answer, err := l.runner.generate(ctx, &l.run.job, l.provider, l.request, l)
 	cause := context.Cause(ctx)
 	if answer != nil && err == nil && cause == nil && l.text.inCall == 0 {
 		l.Text(answer.Text) // an adapter that does not stream

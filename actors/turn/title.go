@@ -125,7 +125,7 @@ func (t *title) make(ctx context.Context) {
 		}
 	}()
 	heard := &titleStream{meter: t.meter}
-	answer, err := t.provider.Generate(ctx, t.request, heard)
+	answer, err := t.runner.generate(ctx, &t.run.job, t.provider, t.request, heard)
 	var call usage
 	consumed := model.Usage{}
 	if answer != nil {

@@ -55,11 +55,13 @@ func everything(t *testing.T, n *tenant) belongings {
 	hook := n.done(t, "POST", "/webhooks", object1{"url": "http://127.0.0.1:9/", "events": []string{"schedule.fired"}}).text("endpoint", "id")
 	delivery := n.done(t, "POST", "/webhooks/"+hook+"/test", nil).text("delivery", "id")
 	group := n.done(t, "POST", "/members/groups", object1{"name": "Owned"}).text("group", "id")
+	budget := n.done(t, "POST", "/budgets", object1{"daily_limit_usd": -1}).text("id")
 	project := n.done(t, "POST", "/projects", object1{"name": "Owned"}).text("project", "id")
 	invited := n.done(t, "POST", "/members/invite", object1{"name": "Owned", "email": "invited@owned.test", "role": "user"}).text("user", "id")
 	return belongings{
 		"/members/groups/{id}": group, "{projectId}": project, "/members/{id}": invited,
 		"/webhooks/{id}": hook, "{deliveryId}": delivery, "/aegis/shields/{id}": "shd_none", // tokens make none
+		"/budgets/{id}":      budget,
 		"{decisionId}":       decode(t, decision.text).text("decisionId"),
 		"/agents/{agentKey}": agent, "/a2a/{agentKey}": agent, "/agents/sessions/{id}": session, "/agents/runs/{runId}": run.text("id"), "/models/{id}": model.text("model", "_id"),
 		"/models/providers/{key}": "scripted", "/users/{id}": user, "{version}": "1", "{fileId}": fileID, "{tokenId}": token,
@@ -102,6 +104,7 @@ var requestBodies = map[string]string{ // a constant
 	"PATCH /projects/{projectId}/members/permissions": `{"userId":"USER","servicePermissions":{}}`,
 	"DELETE /projects/{projectId}/members":            `{"userId":"USER"}`,
 	"POST /chat/completions":                          `{"model":"MODEL","messages":[{"role":"user","content":"hi"}]}`,
+	"PATCH /budgets/{id}":                             `{"daily_limit_usd":0}`,
 	"POST /embeddings":                                `{"model":"MODEL","input":"hi"}`,
 	"POST /moderations":                               `{"input":"hi","model":"MODEL"}`,
 }

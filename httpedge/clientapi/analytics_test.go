@@ -171,6 +171,65 @@ func TestAnalyticsShapes(t *testing.T) {
 	}
 }
 
+// TestSpendReport: by model and time, and by whose it is (document 3, 13.3).
+func TestSpendReport(t *testing.T) {
+	k := serveCounted(t)
+	owner := k.mint("owner of default", "default", nil)
+	const newYear, h = int64(1_767_225_600_000), int64(3_600_000) // 2026-01-01
+	for query, want := range map[string]*nodepb.UsageQuery{
+		"":                                    {By: 1, Interval: 2},
+		"group_by=hour&from=2026-01-01T10:30": {By: 1, Interval: 1, From: newYear + 10*h},
+		"group_by=month&model=a/b":            {By: 1, Interval: 3, Only: 1, Value: "a/b"},
+		"group_by_entity=user&to=2026-01-01":  {By: 2, To: newYear + 24*h},
+		"group_by_entity=api_key&model=m":     {By: 3, Only: 1, Value: "m"},
+		"group_by_entity=agent":               {By: 5},
+	} {
+		k.asked = nil
+		status, got := k.ask(owner, "GET", "/spend/report?"+query, "")
+		require.Equal(t, 200, status, "%s: %v", query, got)
+		want.TenantId, want.ProjectId = "default", "default"
+		require.Equal(t, want.String(), k.asked[0].String(), query)
+	}
+	for query, text := range map[string]string{
+		"from=yesterday": "`from` must be an ISO date", "group_by=week": "`group_by` must be hour, day, or month",
+		"group_by=user": "`group_by` must be hour, day, or month", "group_by_entity=model": "`group_by_entity` must be user, api_key, or agent",
+	} {
+		k.refused(owner, "GET /spend/report?"+query, "", 400, text)
+	}
+	k.put(identity.Users, "ann", &directorypb.User{Id: "ann", TenantId: "default", ProjectIds: []string{"default"}, Name: "Ann", Email: "ann@x.test", Role: "user"})
+	status, _ := k.ask(k.mint("ann", "default", map[string]string{"agents": "write"}), "GET", "/spend/report", "")
+	require.Equal(t, 403, status)
+
+	k.usage.Rows = []*nodepb.UsageRow{used("a%2Fb", 0, 2, 1, 10, 5, 1, 1), used("c", 0, 3, 0, 100, 50, 1_500_000_000, 0)}
+	k.usage.Periods = []*nodepb.UsageRow{used("", newYear, 5, 1, 110, 55, 1_500_000_001, 1)}
+	row := func(key string, calls, input, output, dollars, unpriced float64) answer {
+		return answer{
+			"model_key": key, "model_name": key, "category": nil, "provider_key": nil, "currency": "USD",
+			"calls": calls, "input_tokens": input, "output_tokens": output, "total_tokens": input + output, "cost": dollars, "unpriced": unpriced,
+		}
+	}
+	_, got := k.ask(owner, "GET", "/spend/report?from=2026-01-01", "")
+	require.Equal(t, answer{
+		"object": "spend.report", "from": "2026-01-01T00:00:00.000Z", "to": nil, "group_by": "day", "model": nil, "currency": "USD",
+		"total_cost": 1.500000001, "total_calls": 5.0, "total_input_tokens": 110.0, "total_output_tokens": 55.0, "total_tokens": 165.0, "unpriced": 1.0,
+		"by_model":   []any{row("c", 3, 100, 50, 1.5, 0), row("a/b", 2, 10, 5, 1e-9, 1)},
+		"timeseries": []any{answer{"period": "2026-01-01T00:00:00Z", "calls": 5.0, "total_tokens": 165.0, "cost": 1.500000001}},
+	}, got)
+	k.usage = &nodepb.UsageReply{Rows: []*nodepb.UsageRow{used("", 0, 1, 1, 0, 0, 0, 0), used("ann", 0, 1, 0, 3, 4, 7_000_000_000, 0)}}
+	_, got = k.ask(owner, "GET", "/spend/report?group_by_entity=user&model=m&to=2026-01-31", "")
+	require.Equal(t, answer{
+		"object": "spend.breakdown", "group_by_entity": "user", "from": nil, "to": "2026-01-31", "model": "m", "currency": "USD",
+		"total_requests": 2.0, "total_errors": 1.0, "total_input_tokens": 3.0, "total_output_tokens": 4.0, "total_tokens": 7.0, "total_cost": 7.0, "unpriced": 0.0,
+		"breakdown": []any{
+			answer{"user_id": "ann", "name": "Ann", "label": "ann@x.test", "requests": 1.0, "errors": 0.0, "input_tokens": 3.0, "output_tokens": 4.0, "total_tokens": 7.0, "cost": 7.0, "unpriced": 0.0},
+			answer{"user_id": "", "requests": 1.0, "errors": 1.0, "input_tokens": 0.0, "output_tokens": 0.0, "total_tokens": 0.0, "cost": 0.0, "unpriced": 0.0},
+		},
+	}, got)
+	k.old = true
+	status, _ = k.ask(owner, "GET", "/spend/report", "")
+	require.Equal(t, 503, status)
+}
+
 // TestAnalyticsOverview: what is counted, by which days, and what a trend compares.
 func TestAnalyticsOverview(t *testing.T) {
 	k := serveCounted(t)

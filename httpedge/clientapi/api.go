@@ -7,6 +7,7 @@ import (
 	"parley/httpedge/clientapi/a2a"
 	"parley/httpedge/clientapi/agents"
 	"parley/httpedge/clientapi/analytics"
+	"parley/httpedge/clientapi/budgets"
 	"parley/httpedge/clientapi/console"
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/clientapi/shields"
@@ -56,6 +57,14 @@ func (a *API) Console() endpoint.Surface {
 	}}
 	surface.Routes = slices.Concat(a.resources(side), console.Routes(a.shared, side.Reach), agents.ConsoleRoutes(a.shared), a2a.ConsoleRoutes(a.shared), shields.ManageRoutes(a.shared))
 	return surface
+}
+
+// Quotas returns the routes of quota policies for signed-in users, below /api.
+func (a *API) Quotas() endpoint.Surface {
+	return endpoint.Surface{
+		Name: "dashboard-quotas", Routes: budgets.PolicyRoutes(a.shared),
+		Refusals: handler.Refusals(), Wording: handler.Wording(), AppendProblem: handler.AppendProblem,
+	}
 }
 
 // Aegis returns the routes of shields for signed-in users, below /api.

@@ -7,6 +7,7 @@ import (
 	"parley/httpedge/clientapi/agents"
 	"parley/httpedge/clientapi/analytics"
 	"parley/httpedge/clientapi/auditlog"
+	"parley/httpedge/clientapi/budgets"
 	"parley/httpedge/clientapi/console"
 	"parley/httpedge/clientapi/decisions"
 	"parley/httpedge/clientapi/license"
@@ -34,6 +35,7 @@ func (a *API) resources(side webhooks.Side) []endpoint.Route {
 		agents.Routes(a.shared),
 		models.Routes(a.shared),
 		analytics.Routes(a.shared),
+		budgets.Routes(a.shared),
 		responses.Routes(a.shared),
 		sessions.Routes(a.shared),
 		runs.Routes(a.shared),

@@ -1848,6 +1848,163 @@ func (x *Shield) GetUpdatedAt() int64 {
 	return 0
 }
 
+// QuotaPolicy bounds what the calls of a tenant may use and cost (package actors/core/quota).
+type QuotaPolicy struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // qp_...
+	TenantId      string                 `protobuf:"bytes,2,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	ProjectId     string                 `protobuf:"bytes,3,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"` // empty: of all projects
+	Scope         string                 `protobuf:"bytes,4,opt,name=scope,proto3" json:"scope,omitempty"`                          // tenant, user, token, resource, provider
+	ScopeId       string                 `protobuf:"bytes,5,opt,name=scope_id,json=scopeId,proto3" json:"scope_id,omitempty"`       // whose; empty of a tenant
+	Domain        string                 `protobuf:"bytes,6,opt,name=domain,proto3" json:"domain,omitempty"`                        // global, llm, embedding, ...
+	Label         string                 `protobuf:"bytes,7,opt,name=label,proto3" json:"label,omitempty"`
+	Description   string                 `protobuf:"bytes,8,opt,name=description,proto3" json:"description,omitempty"`
+	Priority      int64                  `protobuf:"varint,9,opt,name=priority,proto3" json:"priority,omitempty"`
+	Enabled       bool                   `protobuf:"varint,10,opt,name=enabled,proto3" json:"enabled,omitempty"`
+	Limits        []byte                 `protobuf:"bytes,11,opt,name=limits,proto3" json:"limits,omitempty"` // JSON object, as clients see it
+	CreatedBy     string                 `protobuf:"bytes,12,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
+	UpdatedBy     string                 `protobuf:"bytes,13,opt,name=updated_by,json=updatedBy,proto3" json:"updated_by,omitempty"`
+	CreatedAt     int64                  `protobuf:"varint,14,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	UpdatedAt     int64                  `protobuf:"varint,15,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaPolicy) Reset() {
+	*x = QuotaPolicy{}
+	mi := &file_directorypb_directory_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaPolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaPolicy) ProtoMessage() {}
+
+func (x *QuotaPolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_directorypb_directory_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaPolicy.ProtoReflect.Descriptor instead.
+func (*QuotaPolicy) Descriptor() ([]byte, []int) {
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *QuotaPolicy) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *QuotaPolicy) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+func (x *QuotaPolicy) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *QuotaPolicy) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *QuotaPolicy) GetScopeId() string {
+	if x != nil {
+		return x.ScopeId
+	}
+	return ""
+}
+
+func (x *QuotaPolicy) GetDomain() string {
+	if x != nil {
+		return x.Domain
+	}
+	return ""
+}
+
+func (x *QuotaPolicy) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *QuotaPolicy) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *QuotaPolicy) GetPriority() int64 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *QuotaPolicy) GetEnabled() bool {
+	if x != nil {
+		return x.Enabled
+	}
+	return false
+}
+
+func (x *QuotaPolicy) GetLimits() []byte {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+func (x *QuotaPolicy) GetCreatedBy() string {
+	if x != nil {
+		return x.CreatedBy
+	}
+	return ""
+}
+
+func (x *QuotaPolicy) GetUpdatedBy() string {
+	if x != nil {
+		return x.UpdatedBy
+	}
+	return ""
+}
+
+func (x *QuotaPolicy) GetCreatedAt() int64 {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return 0
+}
+
+func (x *QuotaPolicy) GetUpdatedAt() int64 {
+	if x != nil {
+		return x.UpdatedAt
+	}
+	return 0
+}
+
 // RequestCount counts the requests of a tenant within its month: 2,592,000 s from the first one on.
 type RequestCount struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1860,7 +2017,7 @@ type RequestCount struct {
 
 func (x *RequestCount) Reset() {
 	*x = RequestCount{}
-	mi := &file_directorypb_directory_proto_msgTypes[18]
+	mi := &file_directorypb_directory_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1872,7 +2029,7 @@ func (x *RequestCount) String() string {
 func (*RequestCount) ProtoMessage() {}
 
 func (x *RequestCount) ProtoReflect() protoreflect.Message {
-	mi := &file_directorypb_directory_proto_msgTypes[18]
+	mi := &file_directorypb_directory_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1885,7 +2042,7 @@ func (x *RequestCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestCount.ProtoReflect.Descriptor instead.
 func (*RequestCount) Descriptor() ([]byte, []int) {
-	return file_directorypb_directory_proto_rawDescGZIP(), []int{18}
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RequestCount) GetSince() int64 {
@@ -1932,7 +2089,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_directorypb_directory_proto_msgTypes[19]
+	mi := &file_directorypb_directory_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1944,7 +2101,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_directorypb_directory_proto_msgTypes[19]
+	mi := &file_directorypb_directory_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1957,7 +2114,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_directorypb_directory_proto_rawDescGZIP(), []int{19}
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Webhook) GetId() string {
@@ -2293,7 +2450,29 @@ const file_directorypb_directory_proto_rawDesc = "" +
 	"created_at\x18\n" +
 	" \x01(\x03R\tcreatedAt\x12\x1d\n" +
 	"\n" +
-	"updated_at\x18\v \x01(\x03R\tupdatedAt\"N\n" +
+	"updated_at\x18\v \x01(\x03R\tupdatedAt\"\xa4\x03\n" +
+	"\vQuotaPolicy\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
+	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
+	"\n" +
+	"project_id\x18\x03 \x01(\tR\tprojectId\x12\x14\n" +
+	"\x05scope\x18\x04 \x01(\tR\x05scope\x12\x19\n" +
+	"\bscope_id\x18\x05 \x01(\tR\ascopeId\x12\x16\n" +
+	"\x06domain\x18\x06 \x01(\tR\x06domain\x12\x14\n" +
+	"\x05label\x18\a \x01(\tR\x05label\x12 \n" +
+	"\vdescription\x18\b \x01(\tR\vdescription\x12\x1a\n" +
+	"\bpriority\x18\t \x01(\x03R\bpriority\x12\x18\n" +
+	"\aenabled\x18\n" +
+	" \x01(\bR\aenabled\x12\x16\n" +
+	"\x06limits\x18\v \x01(\fR\x06limits\x12\x1d\n" +
+	"\n" +
+	"created_by\x18\f \x01(\tR\tcreatedBy\x12\x1d\n" +
+	"\n" +
+	"updated_by\x18\r \x01(\tR\tupdatedBy\x12\x1d\n" +
+	"\n" +
+	"created_at\x18\x0e \x01(\x03R\tcreatedAt\x12\x1d\n" +
+	"\n" +
+	"updated_at\x18\x0f \x01(\x03R\tupdatedAt\"N\n" +
 	"\fRequestCount\x12\x14\n" +
 	"\x05since\x18\x01 \x01(\x03R\x05since\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x12\n" +
@@ -2333,7 +2512,7 @@ func file_directorypb_directory_proto_rawDescGZIP() []byte {
 	return file_directorypb_directory_proto_rawDescData
 }
 
-var file_directorypb_directory_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_directorypb_directory_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_directorypb_directory_proto_goTypes = []any{
 	(*Tenant)(nil),           // 0: parley.directory.Tenant
 	(*License)(nil),          // 1: parley.directory.License
@@ -2353,25 +2532,26 @@ var file_directorypb_directory_proto_goTypes = []any{
 	(*Model)(nil),            // 15: parley.directory.Model
 	(*Provider)(nil),         // 16: parley.directory.Provider
 	(*Shield)(nil),           // 17: parley.directory.Shield
-	(*RequestCount)(nil),     // 18: parley.directory.RequestCount
-	(*Webhook)(nil),          // 19: parley.directory.Webhook
-	nil,                      // 20: parley.directory.User.ServicePermissionsEntry
-	nil,                      // 21: parley.directory.User.MembershipsEntry
-	nil,                      // 22: parley.directory.Membership.ServicePermissionsEntry
-	nil,                      // 23: parley.directory.Group.ServicePermissionsEntry
-	nil,                      // 24: parley.directory.Token.ScopeEntry
+	(*QuotaPolicy)(nil),      // 18: parley.directory.QuotaPolicy
+	(*RequestCount)(nil),     // 19: parley.directory.RequestCount
+	(*Webhook)(nil),          // 20: parley.directory.Webhook
+	nil,                      // 21: parley.directory.User.ServicePermissionsEntry
+	nil,                      // 22: parley.directory.User.MembershipsEntry
+	nil,                      // 23: parley.directory.Membership.ServicePermissionsEntry
+	nil,                      // 24: parley.directory.Group.ServicePermissionsEntry
+	nil,                      // 25: parley.directory.Token.ScopeEntry
 }
 var file_directorypb_directory_proto_depIdxs = []int32{
 	1,  // 0: parley.directory.Tenant.license:type_name -> parley.directory.License
-	20, // 1: parley.directory.User.service_permissions:type_name -> parley.directory.User.ServicePermissionsEntry
+	21, // 1: parley.directory.User.service_permissions:type_name -> parley.directory.User.ServicePermissionsEntry
 	7,  // 2: parley.directory.User.sign_in:type_name -> parley.directory.SignIn
 	4,  // 3: parley.directory.User.invite:type_name -> parley.directory.Invite
-	21, // 4: parley.directory.User.memberships:type_name -> parley.directory.User.MembershipsEntry
-	22, // 5: parley.directory.Membership.service_permissions:type_name -> parley.directory.Membership.ServicePermissionsEntry
-	23, // 6: parley.directory.Group.service_permissions:type_name -> parley.directory.Group.ServicePermissionsEntry
+	22, // 4: parley.directory.User.memberships:type_name -> parley.directory.User.MembershipsEntry
+	23, // 5: parley.directory.Membership.service_permissions:type_name -> parley.directory.Membership.ServicePermissionsEntry
+	24, // 6: parley.directory.Group.service_permissions:type_name -> parley.directory.Group.ServicePermissionsEntry
 	8,  // 7: parley.directory.SignIn.second_factor:type_name -> parley.directory.SecondFactor
 	9,  // 8: parley.directory.SignIn.provider_identity:type_name -> parley.directory.ProviderIdentity
-	24, // 9: parley.directory.Token.scope:type_name -> parley.directory.Token.ScopeEntry
+	25, // 9: parley.directory.Token.scope:type_name -> parley.directory.Token.ScopeEntry
 	13, // 10: parley.directory.Agent.draft:type_name -> parley.directory.Definition
 	13, // 11: parley.directory.AgentVersion.definition:type_name -> parley.directory.Definition
 	5,  // 12: parley.directory.User.MembershipsEntry.value:type_name -> parley.directory.Membership
@@ -2393,7 +2573,7 @@ func file_directorypb_directory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_directorypb_directory_proto_rawDesc), len(file_directorypb_directory_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -36,6 +36,7 @@ const (
 	Models        = "models"
 	Providers     = "providers"
 	Shields       = "shields"
+	QuotaPolicies = "quota_policies"
 )
 
 // Bounds of what a project records: every node has all of it in memory.
@@ -82,6 +83,7 @@ type Catalog struct {
 	models    *collection.Collection[directorypb.Model]
 	providers *collection.Collection[directorypb.Provider]
 	shields   *collection.Collection[directorypb.Shield]
+	policies  *collection.Collection[directorypb.QuotaPolicy]
 }
 
 // New returns the catalog in a store.
@@ -125,6 +127,12 @@ func New(store collection.Store, env Env) *Catalog {
 			Key:   func(s *directorypb.Shield) string { return Key(s.GetProjectId(), s.GetId()) },
 			Scope: func(s *directorypb.Shield) string { return collection.Scope(Shields, s.GetTenantId()) },
 			Terms: func(s *directorypb.Shield) []string { return []string{projectTerm(s.GetProjectId())} },
+		}),
+		policies: collection.Proto(store, collection.Declaration[directorypb.QuotaPolicy]{
+			Name: QuotaPolicies, Noun: "quota policy", MaxBytes: maxProjectBytes, Created: (*directorypb.QuotaPolicy).GetCreatedAt,
+			Key:   func(p *directorypb.QuotaPolicy) string { return Key(p.GetTenantId(), p.GetId()) },
+			Scope: func(p *directorypb.QuotaPolicy) string { return collection.Scope(QuotaPolicies, p.GetTenantId()) },
+			Terms: func(p *directorypb.QuotaPolicy) []string { return []string{tenantTerm(p.GetTenantId())} },
 		}),
 	}
 }

@@ -16,12 +16,14 @@ import (
 	"parley/cmd/parley/node/records"
 	"parley/cmd/parley/node/registry"
 	"parley/cmd/parley/node/seal"
+	"parley/cmd/parley/node/spending"
 	"parley/httpedge/token"
 )
 
 // recorded is what is made of the records of the cluster's directory.
 type recorded struct {
 	records  *records.Store
+	policies *spending.Policies
 	agents   *registry.Registry
 	accounts atomic.Pointer[identity.Accounts]     // nil until the directory is open
 	seal     *seal.Sealer                          // encrypts the secrets in records
@@ -33,6 +35,7 @@ type recorded struct {
 func (n *Node) startDirectory(context.Context) error {
 	store, stop := records.New(n.recordsConfig())
 	n.directory.records = store
+	n.directory.policies = spending.NewPolicies(store)
 	n.later(stop)
 	licences, err := configure.Licences(n.config)
 	if err != nil {

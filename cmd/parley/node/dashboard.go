@@ -85,7 +85,7 @@ func (n *Node) mountDashboard(permissions *permission.Engine, api *clientapi.API
 	// Each further surface of signed-in users: sessions.Protect(its surface), here and in Surfaces.
 	others := []endpoint.Surface{
 		hooks, people, sessions.Protect(dashboardAudit(n.auditLog())), sessions.Protect(dashboardLicense(license.Parts{Accounts: accounts})),
-		sessions.ProtectProject(api.Dashboard()), sessions.ProtectProject(api.Aegis()),
+		sessions.ProtectProject(api.Dashboard()), sessions.ProtectProject(api.Aegis()), sessions.ProtectProject(api.Quotas()),
 	}
 	for _, mounted := range dashboardSurfaces(n.config.HTTP.Docs, surface, sessions.ProtectProject(api.Console()), others...) {
 		if err := n.edge.server.Mount(mounted.Prefix, mounted.Surface); err != nil {

@@ -198,12 +198,13 @@ func (n *Node) mountClient(
 ) (*clientapi.API, error) {
 	meter, stopMeter := usage.New(n.route(), n.log, n.metrics)
 	n.later(stopMeter)
+	n.later(n.outbound.door.Stop)
 	calls := configure.Inference(n.config)
 	if err := calls.Validate(); err != nil {
 		return nil, err
 	}
 	caller := inference.New(calls, inference.Parts{
-		Catalog: n.directory.agents, Providers: n.outbound.providers, Circuits: n.outbound.circuits, Client: n.outbound.guard.Direct(), Answers: n.outbound.answers, Book: bookInference(meter.Add),
+		Catalog: n.directory.agents, Providers: n.outbound.providers, Circuits: n.outbound.circuits, Client: n.outbound.guard.Direct(), Answers: n.outbound.answers, Book: bookInference(meter.Add), Door: n.outbound.door,
 		Logger: n.log, Registerer: n.metrics,
 	})
 	n.edge.gateway = gateway.New(configure.Gateway(n.config), gatewayModels{caller}, n.log)
@@ -215,7 +216,7 @@ func (n *Node) mountClient(
 	api := clientapi.New(settings, clientapi.Parts{
 		Runtime: conversations, Entities: &client{n}, Agents: n.directory.agents,
 		Accounts: n.directory.accounts.Load(), Catalog: n.newCatalog(), Sealer: n.directory.seal, Files: n.storage.files, IDs: mint, Hub: n.edge.hub, Console: n.consoleParts(mint, caller), Gateway: inferring,
-		Release: handler.Release{CanPush: func() bool { return n.features.On(feature.Webhooks) }, Current: func() bool { return n.features.On(feature.Console) }},
+		Release: handler.Release{CanPush: func() bool { return n.features.On(feature.Webhooks) }, Current: func() bool { return n.features.On(feature.Console) }, CanBudget: func() bool { return n.features.On(feature.Aegis) }},
 		Schemas: tool.Checks{}, Aegis: n.newAegis(mint), Authorizer: hooks, Permissions: permissions, Webhooks: n.directory.webhooks.Load(), AuditChain: n.chainOf,
 		CheckCallback: configure.CheckCallback(n.outbound.guard), InviteLink: inviteLink(&n.config.Accounts),
 	})

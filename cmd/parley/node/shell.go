@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"parley/actors"
+	"parley/actors/allowance"
 	"parley/actors/approval"
 	"parley/actors/attempt"
 	"parley/actors/audit"
@@ -28,6 +29,7 @@ import (
 	"parley/cmd/parley/node/reads"
 	"parley/cmd/parley/node/registry"
 	"parley/cmd/parley/node/seal"
+	"parley/cmd/parley/node/spending"
 )
 
 // shell is the entities of this node: the system that runs them and how they are read.
@@ -45,6 +47,7 @@ type outbound struct {
 	answers   *stranger.Budget   // memory for what all of these answer
 	couriers  *courier.Couriers  // tell webhook endpoints
 	tools     *tool.Toolbox      // of the turns, and of people who try a tool
+	door      *spending.Door     // of all calls that budgets and quotas count
 }
 
 func (n *Node) startActors(context.Context) error {
@@ -134,7 +137,7 @@ func (n *Node) newKinds(streams *actors.LiveStreams) ([]actors.Kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]actors.Kind{conversations, tasks, idempotency.New(idempotency.DefaultMaxAnswer), decision.New(), approval.New(), attempt.New(), audit.New(), webhooks, mails}, runs...), nil
+	return append([]actors.Kind{conversations, tasks, idempotency.New(idempotency.DefaultMaxAnswer), decision.New(), allowance.New(), approval.New(), attempt.New(), audit.New(), webhooks, mails}, runs...), nil
 }
 
 // openOutbound makes the guard of outbound calls and the providers of models.
@@ -159,7 +162,9 @@ func (n *Node) newRunner(streams *actors.LiveStreams) (*turn.Runner, error) {
 		return nil, err
 	}
 	n.outbound.tools = box
+	n.outbound.door = n.newDoor()
 	return turn.New(turn.Config{
+		Door:   n.outbound.door,
 		Agents: n.directory.agents.Versions(), History: n.shell.reads, Providers: n.outbound.providers, Publisher: streams,
 		Tools: box, Files: turnFiles{n}, Images: turnFiles{n}, Documents: document.Text, Open: n.directory.seal.Open,
 		MaxConcurrent: n.config.Turn.MaxConcurrent, MaxRounds: n.config.Turn.MaxRounds, MaxText: int(n.config.Turn.MaxAnswer),

@@ -28,6 +28,7 @@ func Surfaces() []httpedge.Mounted {
 		true, dashboard.New(dashboard.Config{}, dashboard.Parts{}).Surface(), clientapi.New(client, clientapi.Parts{}).Console(),
 		dashboardWebhooks(webhooks.Parts{}), dashboardMembers(handler.Parts{}), dashboardAudit(auditlog.Parts{}), dashboardLicense(license.Parts{}),
 		clientapi.New(client, clientapi.Parts{}).Dashboard(), clientapi.New(client, clientapi.Parts{}).Aegis(),
+		clientapi.New(client, clientapi.Parts{}).Quotas(),
 	)...)
 }
 

@@ -41,6 +41,7 @@ func TestGoldenDashboardDocument(t *testing.T) {
 		clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Console(),
 		dashboardWebhooks(webhooks.Parts{}), dashboardMembers(handler.Parts{}), dashboardAudit(auditlog.Parts{}), dashboardLicense(license.Parts{}),
 		clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Dashboard(), clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Aegis(),
+		clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Quotas(),
 	)...)
 	got = lessIndented(t, got)
 	if *rewrite {

@@ -1,4 +1,5 @@
-// Package analytics has the routes that say what a project has used, and an overview of it (document 1, "Analytics"; document 3, 13).
+// Package analytics has the routes that say what a project has used, and an overview of it (document 1, "Analytics"; document 3,
+// section 13).
 package analytics
 
 import (
@@ -24,6 +25,8 @@ func Routes(shared *handler.API) []endpoint.Route {
 		endpoint.On("GET /analytics/overview", read, a.analyticsOverview, tag, refused, endpoint.Summary("Counts, recent sessions and the last days of the project")),
 		endpoint.On("GET /analytics/usage", read, a.analyticsUsage, tag, refused,
 			endpoint.Summary("What the project has used, by model, user, token, service or agent")),
+		endpoint.On("GET /spend/report", read, a.spendReport, tag, refused,
+			endpoint.Summary("What the project has spent, by model and time, or by user, token or agent")),
 	}
 }
 

@@ -155,9 +155,7 @@ func (a *api) analyticsUsage(ctx context.Context, in *usageInput) (*analyticsUsa
 		return nil, err
 	}
 	out := &analyticsUsageOut{Object: "analytics.usage", GroupBy: cmp.Or(in.GroupBy, "model"), Currency: currency}
-	slices.SortStableFunc(parts, func(x, y machine.UsageTotal) int {
-		return cmp.Compare(y.Numbers[machine.UsageCostNanoUSD], x.Numbers[machine.UsageCostNanoUSD])
-	})
+	slices.SortStableFunc(parts, costliest)
 	sum := machine.SumUsage(parts)
 	if in.part == machine.UsageByModel {
 		out.Interval, out.From, out.To = cmp.Or(in.Interval, "day"), textOf(in.span.from, render.Time), textOf(in.span.to, render.Time)

@@ -62,6 +62,8 @@ type Release struct {
 	CanPush func() bool
 	// Current says whether every node of the cluster has this release: adds up usage where it is, knows of queued messages. nil = they do.
 	Current func() bool
+	// CanBudget says whether every node of the cluster keeps to budgets and quota policies. nil = they do.
+	CanBudget func() bool
 }
 
 // Aegis is what shields need of the rest of the node.

@@ -1,0 +1,23 @@
+// Package allowance holds the rules by which a tenant's calls share what its policies allow (package actors/core/quota): requests,
+// tokens and money within windows. One entity stands for a tenant and takes one command at a time, so limits hold however many calls
+// are made at once on however many nodes.
+//
+// # Money
+//
+// A call is let in with as much as it may cost at most, and holds that until it is settled with what it did cost. A limit is therefore
+// overspent by no more than calls cost beyond what they held: their output is capped by it, so that is what an estimate of their input
+// was too low by, less than a metering step.
+//
+// A call is refused only if what is left of a limit, all that is held included, does not pay for what it needs: its input and a first
+// piece of output. Where only running calls stand in the way it waits in line for one of them to be settled. What is left when nobody
+// else holds any is its own, even if it may cost more. One that has waited for a while is hurried: it takes what is free as soon as that
+// pays for what it needs. The line is in the order of arrival, among calls that share a limit.
+//
+// # Nodes that die
+//
+// What a call holds is free again once its node has not said for the time of the lease that it still runs. It is remembered for
+// longer: a node that was only cut off settles its calls when it is back, and what they cost is counted then. A call that is not known
+// was settled, so settling again changes nothing.
+//
+// states.md has the state table.
+package allowance

@@ -1,0 +1,207 @@
+package allowance
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/core/failure"
+	"parley/actors/kit"
+	"parley/actors/machine"
+	"parley/proto/allowancepb"
+	"parley/proto/failurepb"
+)
+
+// Prefix is that of the ids of allowances.
+const Prefix = "allow"
+
+// ListDue is the list of all allowances by the time at which nothing of them counts any more.
+const ListDue = "allow/due"
+
+const (
+	// maxCalls bounds those that run, and those that wait; maxCaps the limits of one.
+	maxCalls = 4096
+	maxCaps  = 2400
+	// remembered is for how long a call whose lease is over can still be settled, in milliseconds.
+	remembered = 10 * 60_000
+)
+
+// New returns the kind of allowances.
+func New() kit.Entity {
+	allowances := rules().Entity()
+	allowances.Unkept, allowances.WhileStopping = true, true
+	allowances.Queries = []kit.Query{kit.Peek(readUsed)}
+	return allowances
+}
+
+func readUsed(state *allowancepb.State, _ *allowancepb.UsedQuery) (*allowancepb.UsedReply, error) {
+	return &allowancepb.UsedReply{State: state}, nil
+}
+
+// open is the phase of an allowance of which something was used.
+const open kit.Phase = "open"
+
+type (
+	step  = kit.Step[*allowancepb.State, *allowancepb.Command, *allowancepb.Event]
+	row   = kit.Transition[*allowancepb.State, *allowancepb.Command, *allowancepb.Event]
+	table = kit.Rules[*allowancepb.State, *allowancepb.Command, *allowancepb.Event]
+)
+
+func rules() table {
+	enters, settles, renews := (*allowancepb.Command).GetEnter, (*allowancepb.Command).GetSettle, (*allowancepb.Command).GetRenew
+	return table{
+		Prefix: Prefix,
+		Phases: []kit.Phase{open},
+		Phase:  func(*allowancepb.State) kit.Phase { return open },
+		Transitions: []row{
+			kit.On(enters, enter).From(kit.Absent).To(kit.Same, open),
+			kit.On(enters, enter).From(open),
+			kit.On(settles, func(*step, *allowancepb.Settled) *machine.Failure { return nil }).From(kit.Absent),
+			kit.On(settles, settle).From(open),
+			kit.On(renews, func(*step, *allowancepb.Renew) *machine.Failure { return nil }).From(kit.Absent),
+			kit.On(renews, renew).From(open),
+		},
+		Missing: func() *machine.Failure { return failure.New(failurepb.Code_NOT_FOUND, failure.EntityNotFound) },
+		Apply:   apply,
+		Copy:    shallow,
+		Reply:   func(*allowancepb.State) proto.Message { return &allowancepb.Reply{} },
+		Lapse: kit.Lapse[*allowancepb.State, *allowancepb.Command]{
+			List: ListDue, At: (*allowancepb.State).GetExpiresAt,
+			Due: func(id string) *allowancepb.Command {
+				return &allowancepb.Command{Id: id, Body: &allowancepb.Command_Due{Due: &allowancepb.Due{}}}
+			},
+		},
+	}
+}
+
+// shallow copies a state whose parts are only replaced.
+func shallow(s *allowancepb.State) *allowancepb.State {
+	return &allowancepb.State{
+		Id: s.GetId(), LastSeq: s.GetLastSeq(), ExpiresAt: s.GetExpiresAt(),
+		Used: slices.Clone(s.GetUsed()), Running: slices.Clone(s.GetRunning()), Waiting: slices.Clone(s.GetWaiting()),
+	}
+}
+
+func find(calls []*allowancepb.Call, id string) int {
+	return slices.IndexFunc(calls, func(c *allowancepb.Call) bool { return c.GetId() == id })
+}
+
+// enter lets a call in, lets it wait, or refuses it.
+func enter(s *step, c *allowancepb.Enter) *machine.Failure {
+	call := c.GetCall()
+	if call.GetId() == "" || len(call.GetCaps()) == 0 || len(call.GetCaps()) > maxCaps || c.GetLeaseMs() <= 0 || call.GetNeed() > call.GetWant() ||
+		call.GetNeed() < 0 || call.GetTokens() < 0 {
+		return failure.New(failurepb.Code_VALIDATION, failure.BadAllowance)
+	}
+	if at := find(s.Before.GetRunning(), call.GetId()); at >= 0 {
+		s.Decision.Reply = &allowancepb.Reply{LetIn: true, Held: s.Before.GetRunning()[at].GetHeld()}
+		return nil
+	}
+	forget(s)
+	call = proto.CloneOf(call)
+	call.ExpiresAt, call.Held, call.LetInAt = s.Now+c.GetLeaseMs(), 0, 0
+	at := find(s.State().GetWaiting(), call.GetId())
+	switch {
+	case at >= 0 && call.GetHurried() == s.State().GetWaiting()[at].GetHurried():
+		s.Await(call.GetId())
+		return nil
+	case at < 0 && max(len(s.State().GetRunning()), len(s.State().GetWaiting())) >= maxCalls:
+		return failure.New(failurepb.Code_UNAVAILABLE, failure.TooManyWaiters)
+	}
+	if at < 0 {
+		if reply := decide(s.State(), call, s.Now, true).reply(); reply.GetReached() != nil {
+			s.Decision.Reply = reply // nothing of it is kept
+			return nil
+		}
+	}
+	if !s.Exists() {
+		s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Opened{Opened: &allowancepb.State{Id: s.Command.GetId()}}})
+	}
+	s.Emit(&allowancepb.Event{Body: &allowancepb.Event_LinedUp{LinedUp: call}})
+	advance(s, call.GetId())
+	if s.Decision.Reply == nil {
+		s.Await(call.GetId())
+	}
+	return nil
+}
+
+// settle ends a call, or takes it out of the line, and lets in who waited for what it held.
+func settle(s *step, c *allowancepb.Settled) *machine.Failure {
+	state := s.Before
+	if find(state.GetRunning(), c.GetId()) < 0 && find(state.GetWaiting(), c.GetId()) < 0 {
+		return nil // it was settled
+	}
+	s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Settled{Settled: &allowancepb.Settled{
+		Id: c.GetId(), Cost: max(c.GetCost(), 0), Tokens: max(c.GetTokens(), 0),
+	}}})
+	forget(s)
+	advance(s, "")
+	return nil
+}
+
+// renew says that calls still run, or wait.
+func renew(s *step, c *allowancepb.Renew) *machine.Failure {
+	if c.GetLeaseMs() <= 0 || len(c.GetIds()) > 2*maxCalls {
+		return failure.New(failurepb.Code_VALIDATION, failure.BadAllowance)
+	}
+	s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Renewed{Renewed: &allowancepb.Renewed{Ids: c.GetIds(), ExpiresAt: s.Now + c.GetLeaseMs()}}})
+	forget(s)
+	advance(s, "")
+	return nil
+}
+
+// forget removes the calls that were not heard of for so long that they will not be settled, and those in line whose lease is over.
+func forget(s *step) {
+	if s.Before == nil {
+		return
+	}
+	var ids []string
+	for _, call := range s.State().GetRunning() {
+		if call.GetExpiresAt()+remembered <= s.Now {
+			ids = append(ids, call.GetId())
+		}
+	}
+	for _, call := range s.State().GetWaiting() {
+		if call.GetExpiresAt() <= s.Now {
+			ids = append(ids, call.GetId())
+		}
+	}
+	if ids != nil {
+		s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Forgotten{Forgotten: &allowancepb.Forgotten{Ids: ids}}})
+	}
+}
+
+// advance goes along the line: it lets in whom there is enough for, refuses for whom there is nothing left, and passes over the others
+// and those that share a limit with them. asker's answer is the command's.
+func advance(s *step, asker string) {
+	line := s.State().GetWaiting()
+	blocked := map[string]bool{}
+	for _, call := range line {
+		verdict := decide(s.State(), call, s.Now, !sharesLimit(call, blocked))
+		if verdict.waits {
+			for _, limit := range call.GetCaps() {
+				if !limit.GetCounts() && limit.GetMeasure() == allowancepb.Measure_COST {
+					blocked[limit.GetPolicy()] = true
+				}
+			}
+			continue
+		}
+		if verdict.reached == nil {
+			in := proto.CloneOf(call)
+			in.Held, in.LetInAt = verdict.held, s.Now
+			s.Emit(&allowancepb.Event{Body: &allowancepb.Event_LetIn{LetIn: in}})
+		} else {
+			s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Settled{Settled: &allowancepb.Settled{Id: call.GetId()}}})
+		}
+		if call.GetId() == asker {
+			s.Decision.Reply = verdict.reply()
+		}
+		s.Settle(call.GetId(), verdict.reply())
+	}
+}
+
+func sharesLimit(call *allowancepb.Call, blocked map[string]bool) bool {
+	return slices.ContainsFunc(call.GetCaps(), func(c *allowancepb.Cap) bool {
+		return !c.GetCounts() && c.GetMeasure() == allowancepb.Measure_COST && blocked[c.GetPolicy()]
+	})
+}

@@ -1,0 +1,118 @@
+package allowance
+
+import (
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/core/money"
+	"parley/actors/core/quota"
+	"parley/proto/allowancepb"
+)
+
+// lasts is until when something of a time counts: the end of its month.
+func lasts(at int64) int64 {
+	year, month, _ := time.UnixMilli(at).UTC().Date()
+	return time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+}
+
+// apply folds an event into the state. Parts of the state are replaced, not changed: copies share them.
+func apply(s *allowancepb.State, event *allowancepb.Event) *allowancepb.State {
+	now := event.GetCreatedAt()
+	switch body := event.GetBody().(type) {
+	case *allowancepb.Event_Opened:
+		if s == nil {
+			s = proto.CloneOf(body.Opened)
+		}
+	case *allowancepb.Event_LinedUp:
+		if at := find(s.GetWaiting(), body.LinedUp.GetId()); at >= 0 {
+			s.Waiting[at] = body.LinedUp
+			break
+		}
+		s.Waiting = append(s.Waiting, body.LinedUp)
+	case *allowancepb.Event_LetIn:
+		call := body.LetIn
+		s.Waiting = without(s.GetWaiting(), call.GetId())
+		s.Running = append(s.GetRunning(), call)
+		count(s, call, allowancepb.Measure_REQUESTS, 1, now)
+		count(s, call, allowancepb.Measure_TOKENS, call.GetTokens(), now)
+	case *allowancepb.Event_Settled:
+		s.Waiting = without(s.GetWaiting(), body.Settled.GetId())
+		at := find(s.GetRunning(), body.Settled.GetId())
+		if at < 0 {
+			break
+		}
+		call := s.GetRunning()[at]
+		s.Running = slices.Delete(s.GetRunning(), at, at+1)
+		count(s, call, allowancepb.Measure_COST, body.Settled.GetCost(), now)
+		count(s, call, allowancepb.Measure_TOKENS, body.Settled.GetTokens()-call.GetTokens(), now)
+	case *allowancepb.Event_Renewed:
+		for _, calls := range [][]*allowancepb.Call{s.GetRunning(), s.GetWaiting()} {
+			prolong(calls, body.Renewed.GetIds(), body.Renewed.GetExpiresAt())
+		}
+	case *allowancepb.Event_Forgotten:
+		for _, id := range body.Forgotten.GetIds() {
+			s.Waiting, s.Running = without(s.GetWaiting(), id), without(s.GetRunning(), id)
+		}
+	}
+	if s != nil {
+		s.ExpiresAt = max(s.GetExpiresAt(), lasts(now))
+	}
+	return s
+}
+
+func without(calls []*allowancepb.Call, id string) []*allowancepb.Call {
+	if at := find(calls, id); at >= 0 {
+		return slices.Delete(calls, at, at+1)
+	}
+	return calls
+}
+
+func prolong(calls []*allowancepb.Call, ids []string, until int64) {
+	named := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		named[id] = true
+	}
+	for i, call := range calls {
+		if named[call.GetId()] && call.GetExpiresAt() < until {
+			longer := proto.CloneOf(call)
+			longer.ExpiresAt = until
+			calls[i] = longer
+		}
+	}
+}
+
+// count adds an amount to all that a call's limits count of a measure. A negative one corrects an estimate, if its window is not over.
+func count(s *allowancepb.State, call *allowancepb.Call, measure allowancepb.Measure, amount, now int64) {
+	if amount == 0 {
+		return
+	}
+	for _, limit := range call.GetCaps() {
+		start := quota.Window(limit.GetUnit(), now)
+		if limit.GetMeasure() != measure || amount < 0 && quota.Window(limit.GetUnit(), call.GetLetInAt()) != start {
+			continue
+		}
+		at := slices.IndexFunc(s.GetUsed(), func(u *allowancepb.Used) bool {
+			return u.GetPolicy() == limit.GetPolicy() && u.GetMeasure() == measure && u.GetUnit() == limit.GetUnit()
+		})
+		counted := &allowancepb.Used{Policy: limit.GetPolicy(), Measure: measure, Unit: limit.GetUnit(), Start: start, Amount: max(amount, 0)}
+		if at < 0 {
+			s.Used = append(s.Used, counted)
+			continue
+		}
+		if before := s.GetUsed()[at]; before.GetStart() == start {
+			counted.Amount = max(money.Add(before.GetAmount(), amount), 0)
+			if amount < 0 {
+				counted.Amount = max(before.GetAmount()+amount, 0)
+			}
+		}
+		s.Used[at] = counted
+	}
+	prune(s, now)
+}
+
+// prune drops what belongs to windows that are over: policies come and go.
+func prune(s *allowancepb.State, now int64) {
+	s.Used = slices.DeleteFunc(s.GetUsed(), func(u *allowancepb.Used) bool { return u.GetStart() != quota.Window(u.GetUnit(), now) })
+}

@@ -1,0 +1,88 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"parley/actors/core/money"
+	"parley/proto/allowancepb"
+)
+
+// Door is where every call that costs money, or that a rate bounds, is let in: calls of the gateway, the model calls of turns, and of
+// audio in the domains Speech and Listening. It is safe for concurrent use.
+type Door interface {
+	// Guards says whether a tenant has policies at all. It costs nothing: what a Call needs is only worked out where it says so.
+	Guards(tenantID string) bool
+	// Enter lets a call in, waits until there is money for it, or refuses it with a *Refusal; any other error is that with which the
+	// context ended. A nil Pass: nothing counts the call.
+	Enter(ctx context.Context, call *Call) (Pass, error)
+}
+
+// Pass is a call that was let in. It must be settled, once, also when the call was not made after all.
+type Pass interface {
+	// Held is what the call may cost, in nano-dollars, and whether that binds.
+	Held() (nano int64, binds bool)
+	// Settle says what the call did cost, and how many tokens it took. It returns when that is stored, or has been tried for long: then
+	// it is tried further.
+	Settle(cost, tokens int64)
+}
+
+// Refusal is why a call is not let in.
+type Refusal struct {
+	Message string
+	// Spent says that a budget is used up, and not that calls come too fast or are too large.
+	Spent bool
+	// RetryAfter is when it may be tried again, 0 = not said.
+	RetryAfter time.Duration
+	// Broken says that it could not be found out.
+	Broken bool
+}
+
+// Error implements error.
+func (r *Refusal) Error() string { return r.Message }
+
+// CheckRequest refuses a call for its size (document 3, section 4).
+func (f *Force) CheckRequest(call *Call) *Refusal {
+	for _, limit := range []struct {
+		name, words string
+		amount      int64
+	}{
+		{MaxInputTokens, "Input tokens", call.InputTokens},
+		{MaxOutputTokens, "Output tokens", call.OutputTokens},
+		{MaxTotalTokens, "Total tokens", call.InputTokens + call.OutputTokens},
+	} {
+		if most, said := f.PerRequest[limit.name]; said && most >= 0 && limit.amount > most {
+			return &Refusal{Message: fmt.Sprintf("%s (%d) exceeds limit (%d)", limit.words, limit.amount, most)}
+		}
+	}
+	return nil
+}
+
+// Counted says whether calls are counted, and their money kept.
+func (f *Force) Counted() bool { return len(f.Caps) > 0 }
+
+// Binds says whether a limit of money is in force.
+func (f *Force) Binds() bool {
+	for _, c := range f.Caps {
+		if !c.GetCounts() && c.GetMeasure() == allowancepb.Measure_COST {
+			return true
+		}
+	}
+	return false
+}
+
+// Reached is the refusal of a call that has come to a limit, of which so much is used.
+func Reached(limit *allowancepb.Cap, amount, now int64) *Refusal {
+	const cent = money.PerUSD / 100
+	window := windows()[max(int(limit.GetUnit()-allowancepb.Unit_SECOND), 0)]
+	again := time.Duration(ends(limit.GetUnit(), now)-now) * time.Millisecond
+	switch limit.GetMeasure() {
+	case allowancepb.Measure_COST:
+		return &Refusal{Message: fmt.Sprintf("Budget exceeded for %s (%d/%d cents)", window, amount/cent, limit.GetMost()/cent), Spent: true, RetryAfter: again}
+	case allowancepb.Measure_TOKENS:
+		return &Refusal{Message: fmt.Sprintf("Rate limit exceeded for tokens %s (%d/%d)", window, amount, limit.GetMost()), RetryAfter: again}
+	default:
+		return &Refusal{Message: fmt.Sprintf("Rate limit exceeded for requests %s (%d/%d)", window, amount, limit.GetMost()), RetryAfter: again}
+	}
+}

@@ -1,0 +1,104 @@
+package quota
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/proto/allowancepb"
+)
+
+// Call is what a call is judged by before it is made.
+type Call struct {
+	TenantID, ProjectID, UserID, TokenID string
+	Model, Provider                      string // keys of records
+	Domain                               string
+	// InputTokens and OutputTokens are what it will take, by estimate; of output at most. 0 = not known, or nothing.
+	InputTokens, OutputTokens int64
+	// Want is what it may cost at most, in nano-dollars, Need what it must have to be of any use.
+	Want, Need int64
+}
+
+// fits says whether a policy bounds a call.
+func (p *Policy) fits(c *Call) bool {
+	if p.GetProjectId() != "" && p.GetProjectId() != c.ProjectID || p.GetDomain() != Global && p.GetDomain() != c.Domain {
+		return false
+	}
+	switch p.GetScope() {
+	case Tenant:
+		return true
+	case User:
+		return p.GetScopeId() == c.UserID
+	case Token:
+		return p.GetScopeId() == c.TokenID
+	case Resource:
+		return p.GetScopeId() == c.Model
+	case Provider:
+		return p.GetScopeId() == c.Provider
+	}
+	return false
+}
+
+// Force is what is in force for a call.
+type Force struct {
+	PerRequest map[string]int64
+	Caps       []*allowancepb.Cap
+	// Alerts are of the budget that is in force.
+	Alerts []float64
+}
+
+// InForce merges the policies, in the order of Read, that fit a call; nil = none does.
+func InForce(policies []*Policy, call *Call) *Force {
+	var force *Force
+	for _, p := range policies {
+		if !p.fits(call) {
+			continue
+		}
+		if force == nil {
+			force = &Force{PerRequest: map[string]int64{}}
+		}
+		force.add(p)
+	}
+	if force != nil { // those that refuse come in the order of the checks: requests, tokens, money
+		slices.SortStableFunc(force.Caps, func(a, b *allowancepb.Cap) int { return rank(a) - rank(b) })
+	}
+	return force
+}
+
+func rank(c *allowancepb.Cap) int {
+	order := map[allowancepb.Measure]int{allowancepb.Measure_REQUESTS: 0, allowancepb.Measure_TOKENS: 1, allowancepb.Measure_COST: 2}
+	return order[c.GetMeasure()]*10 + int(c.GetUnit())
+}
+
+// add lets a policy say its part.
+func (f *Force) add(p *Policy) {
+	for name, most := range p.Said.PerRequest {
+		f.PerRequest[name] = most
+	}
+	if p.Said.Budget != nil && p.Said.Budget.Alerts != nil {
+		f.Alerts = p.Said.Budget.Alerts
+	}
+	for _, own := range p.caps {
+		for _, before := range f.Caps {
+			if before.GetMeasure() == own.GetMeasure() && before.GetUnit() == own.GetUnit() {
+				before.Counts = true
+			}
+		}
+		added := proto.CloneOf(own)
+		added.Counts = own.GetMost() < 0
+		f.Caps = append(f.Caps, added)
+	}
+}
+
+// Cap is the limit that is in force for a measure and a window, nil where no policy says one.
+func (f *Force) Cap(measure allowancepb.Measure, unit allowancepb.Unit) *allowancepb.Cap {
+	if f == nil {
+		return nil
+	}
+	for i := len(f.Caps) - 1; i >= 0; i-- {
+		if c := f.Caps[i]; c.GetMeasure() == measure && c.GetUnit() == unit {
+			return c // the last one that says something
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package inference
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"parley/actors/core/quota"
+	"parley/actors/provider"
+)
+
+const (
+	// blindOutput is what a call is taken to say at most where neither it nor its model says, while a budget bounds it. Every
+	// model accepts it as a cap.
+	blindOutput = 4096
+	// firstOutput is the output without which a call is not worth its input, in tokens.
+	firstOutput = 16
+)
+
+// paid is how a call is paid for. The zero value: nothing bounds it.
+type paid struct {
+	pass    quota.Pass
+	output  int64 // tokens of each choice that are paid for, 0 = any number
+	settled bool
+}
+
+// pay asks the door for a call that is about to be made, and lowers its output to what was got.
+func (c *Caller) pay(ctx context.Context, call *Call, t *target) error {
+	if c.parts.Door == nil || !c.parts.Door.Guards(call.TenantID) {
+		return nil
+	}
+	asked, price := t.asked(call), t.model.GetPrice()
+	input := tokens(textBytes(asked.Get("messages")) + textBytes(asked.Get("input")) + textBytes(asked.Get("tools")))
+	entering := &quota.Call{
+		TenantID: call.TenantID, ProjectID: call.ProjectID, UserID: call.UserID, TokenID: call.TokenID,
+		Model: t.key, Provider: t.record.GetProviderKey(), Domain: quota.LLM, InputTokens: input,
+	}
+	output, choices := int64(0), int64(1)
+	if t.service == ServiceEmbeddings {
+		entering.Domain = quota.Embedding
+	}
+	if t.service == ServiceChat {
+		limit, refused := outputCap(t, call)
+		if refused != nil {
+			return refused
+		}
+		entering.OutputTokens, output = limit, limit
+		if output == 0 {
+			output = blindOutput
+		}
+		choices = min(max(number(asked.Get("n")), 1), maxChoices)
+	}
+	entering.Need = provider.Cost(price, input, 0, choices*min(output, firstOutput))
+	entering.Want = provider.Cost(price, 2*input, 0, choices*output) // an estimate may be too low
+	pass, err := c.parts.Door.Enter(ctx, entering)
+	if err != nil {
+		return notLetIn(ctx, err)
+	}
+	if pass == nil {
+		return nil
+	}
+	t.paid.pass = pass
+	held, binds := pass.Held()
+	if rate := price.GetOutputNanoUsdPerMtok(); binds && rate > 0 && t.service == ServiceChat {
+		t.paid.output = output
+		if held < entering.Want { // less was there: it goes into the output
+			room := max(held-provider.Cost(price, input, 0, 0), 0)
+			t.paid.output = min(output, max(provider.Buys(room, rate)/choices, 1))
+		}
+	}
+	return nil
+}
+
+// settle says what a call came to, once.
+func (t *target) settle(used *consumed) {
+	if t.paid.pass == nil || t.paid.settled {
+		return
+	}
+	t.paid.settled = true
+	t.paid.pass.Settle(provider.Cost(t.model.GetPrice(), used.Input, used.Cached, used.Output), used.Input+used.Output)
+}
+
+// affords is an output cap, at most what is paid for; 0 = none.
+func (t *target) affords(limit int64) int64 {
+	if t.paid.output > 0 && (limit == 0 || limit > t.paid.output) {
+		return t.paid.output
+	}
+	return limit
+}
+
+// notLetIn is what a client is told who was not let in (document 3, sections 4 and 10.1).
+func notLetIn(ctx context.Context, err error) error {
+	refused, is := errors.AsType[*quota.Refusal](err)
+	switch {
+	case !is && gone(ctx) != nil:
+		return gone(ctx)
+	case !is || refused.Broken:
+		return &Error{Status: http.StatusInternalServerError, Type: typeServer, Code: "quota_check_failed", Message: "Quota check failed", Err: err}
+	case refused.Spent:
+		return &Error{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "insufficient_quota", Message: refused.Message, RetryAfter: refused.RetryAfter}
+	}
+	return &Error{
+		Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: refused.Message,
+		RetryAfter: max(refused.RetryAfter, time.Duration(0)),
+	}
+}

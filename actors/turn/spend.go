@@ -1,0 +1,94 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"unicode/utf8"
+
+	"parley/actors/core/quota"
+	"parley/actors/provider"
+	"parley/actors/turn/model"
+)
+
+// firstOutput is the output without which a model call is not worth its input, in tokens.
+const firstOutput = 16
+
+// generate makes a model call of a job, once the budgets and rates of its project let it in, with no more output than they allow. What
+// it did cost is stored before it returns. A session's own budget bounds it besides.
+func (r *Runner) generate(ctx context.Context, job *Job, by model.Provider, request *model.Request, stream model.Stream) (*model.Answer, error) {
+	if r.config.Door == nil || !r.config.Door.Guards(job.TenantID) {
+		return by.Generate(ctx, request, stream)
+	}
+	callee := request.Agent.GetModel()
+	price, count := callee.GetPrice(), model.NewMeter(by, request)
+	input, output := max(count.Input(), 0), int64(request.MaxOutputTokens)
+	if output <= 0 {
+		output = int64(callee.GetMaxOutputTokens())
+	}
+	entering := &quota.Call{
+		TenantID: job.TenantID, ProjectID: job.ProjectID, UserID: job.ByUser, TokenID: job.ByToken, Model: callee.GetKey(),
+		Domain: quota.LLM, InputTokens: input, OutputTokens: max(output, 0),
+	}
+	if output <= 0 {
+		output = blindCap
+	}
+	entering.Need = provider.Cost(price, input, 0, min(output, firstOutput))
+	entering.Want = provider.Cost(price, 2*input, 0, output)
+	pass, err := r.config.Door.Enter(ctx, entering)
+	if refused, is := errors.AsType[*quota.Refusal](err); is {
+		return nil, &model.Error{Code: model.CodeRateLimited, Message: refused.Message}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if pass == nil {
+		return by.Generate(ctx, request, stream)
+	}
+	if held, binds := pass.Held(); binds && price.GetOutputNanoUsdPerMtok() > 0 {
+		if held < entering.Want {
+			room := max(held-provider.Cost(price, input, 0, 0), 0)
+			output = min(output, max(provider.Buys(room, price.GetOutputNanoUsdPerMtok()), 1))
+		}
+		request.MaxOutputTokens = int(output)
+	}
+	var used model.Usage
+	defer func() { // a fault of the provider is settled, too
+		pass.Settle(provider.Cost(price, used.InputTokens, used.CachedInputTokens, used.OutputTokens), used.InputTokens+used.OutputTokens)
+	}()
+	heard := &overheard{Stream: stream}
+	used.InputTokens = input // unless it says otherwise
+	answer, err := by.Generate(ctx, request, heard)
+	switch {
+	case answer != nil && answer.Usage.Known:
+		used = answer.Usage
+	case err != nil && heard.size == 0 && ctx.Err() == nil: // refused, or failed before it said a word
+		used = model.Usage{}
+	default:
+		used.OutputTokens = heard.size
+	}
+	return answer, err
+}
+
+// overheard counts what a model says, about a token for each piece or for four letters.
+type overheard struct {
+	model.Stream
+	size int64
+}
+
+func (o *overheard) count(piece string) {
+	o.size += int64(utf8.RuneCountInString(piece)+3) / 4
+}
+
+// Text implements model.Stream.
+func (o *overheard) Text(piece string) {
+	o.count(piece)
+	o.Stream.Text(piece)
+}
+
+// Unsaid implements model.Overhearer.
+func (o *overheard) Unsaid(piece string) {
+	o.count(piece)
+	if heard, is := o.Stream.(model.Overhearer); is {
+		heard.Unsaid(piece)
+	}
+}
