@@ -99,10 +99,11 @@ type Parts struct {
 type Usage struct {
 	TenantID, ProjectID, UserID, TokenID string
 	Model                                string // key of the record
-	Service                              string // chat, embeddings, moderations
+	Service                              string // chat, embeddings, moderations, audio.speech, audio.transcriptions, audio.translations
 	Failed                               bool
 	InputTokens, OutputTokens            int64
 	CachedInputTokens                    int64 // part of the input
+	AudioMillis, Characters              int64 // that were heard or spoken
 	CostNanoUSD                          int64
 	// Priced is false when the model has no price, or when the provider did not say what was consumed: then the numbers are
 	// estimates.
@@ -114,6 +115,10 @@ const (
 	ServiceChat        = "chat"
 	ServiceEmbeddings  = "embeddings"
 	ServiceModerations = "moderations"
+
+	ServiceSpeech         = "audio.speech"
+	ServiceTranscriptions = "audio.transcriptions"
+	ServiceTranslations   = "audio.translations"
 )
 
 // Call is one request.
@@ -192,6 +197,7 @@ type target struct {
 	refused   *provider.Learned
 	paid      paid
 	without   []string    // parameters that the provider refuses in this call
+	sounds    sound       // what a call is charged for whose provider may have heard it
 	sent      atomic.Bool // a connection to the provider took what is asked, and it was not refused
 }
 

@@ -1,6 +1,6 @@
 // Package inference makes single model calls for callers who speak the OpenAI wire form themselves: chat completions, whole or
-// streamed, embeddings and moderations (document 3, section 10). It knows no HTTP of ours: JSON in, JSON out, an *Error when
-// it failed, and one Usage for every call that reached a provider.
+// streamed, embeddings and moderations (document 3, section 10), speech and transcriptions (section 11). It knows no HTTP of
+// ours: JSON in, JSON or sound out, an *Error when it failed, and one Usage for every call that reached a provider.
 //
 // # Two ways to a provider
 //
@@ -13,6 +13,13 @@
 //
 // What becomes of each parameter at each kind of provider is a row of the table in parameters.go: it goes out, it is said in the
 // provider's words, it has no effect on the answer, or it is refused by name. None is dropped that asks for something.
+//
+// # Sound
+//
+// A recording is sent to its provider as it is read, anew for each attempt: it is never in memory. What it is charged by is how long
+// the provider says that it is, if so many bytes can be so long; else what the head of a RIFF/WAVE file says; else an estimate by
+// its size, booked as unpriced. Speech is charged by the characters of its text, and by its own length where that has a price. The
+// scripted provider speaks in tones and understands them (package wave).
 //
 // # Rules
 //

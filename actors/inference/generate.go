@@ -107,7 +107,7 @@ func (c *Caller) generate(ctx context.Context, call *Call, t *target, kind strin
 
 func usageOf(answer *model.Answer) consumed {
 	usage := answer.Usage
-	used := consumed{chat.Usage{
+	used := consumed{Usage: chat.Usage{
 		Input: usage.InputTokens, Output: usage.OutputTokens, Cached: usage.CachedInputTokens,
 		Total: usage.InputTokens + usage.OutputTokens, Known: usage.Known, Disbelieved: usage.Disbelieved,
 	}}

@@ -11,7 +11,10 @@ import (
 )
 
 // consumed is what a call used up.
-type consumed struct{ chat.Usage }
+type consumed struct {
+	chat.Usage
+	sound sound
+}
 
 // readUsage reads the usage object of a provider.
 func readUsage(raw []byte) (used consumed) {
@@ -54,9 +57,14 @@ func (u *consumed) guess(call *Call, answerBytes int) {
 func (u *consumed) charge(call *Call, t *target, outcome string, err error) {
 	failed, ok := errors.AsType[*provider.Failure](err)
 	unsettled := outcome == outcomeCancelled || ok && failed.Unanswered()
-	if unsettled && u.Input+u.Output == 0 && t.sent.Load() {
-		u.guess(call, 0)
+	if !unsettled || u.Input+u.Output > 0 || u.sound != (sound{}) || !t.sent.Load() {
+		return
 	}
+	if t.sounds != (sound{}) {
+		u.sound = t.sounds
+		return
+	}
+	u.guess(call, 0)
 }
 
 // tokens is about how many tokens so many bytes take, rather too many.
@@ -95,11 +103,15 @@ func (c *Caller) book(call *Call, t *target, used *consumed, outcome string) {
 	t.made.End(outcome)
 	t.settle(used)
 	price := t.model.GetPrice()
-	c.parts.Book(Usage{
+	usage := Usage{
 		TenantID: call.TenantID, ProjectID: call.ProjectID, UserID: call.UserID, TokenID: call.TokenID,
 		Model: t.key, Service: t.service, Failed: outcome == outcomeError,
 		InputTokens: used.Input, OutputTokens: used.Output, CachedInputTokens: used.Cached,
 		CostNanoUSD: provider.Cost(price, used.Input, used.Cached, used.Output),
 		Priced:      price != nil && (used.Known || used.Input+used.Output == 0),
-	})
+	}
+	if t.hasSound() {
+		used.addSound(&usage, t)
+	}
+	c.parts.Book(usage)
 }

@@ -15,8 +15,10 @@ const (
 	UsageOutputTokens
 	UsageCachedInputTokens
 	UsageCostNanoUSD
-	UsageUnpriced // requests whose cost is unknown or a lower bound
-	UsageColumns  // number of columns
+	UsageUnpriced    // requests whose cost is unknown or a lower bound
+	UsageAudioMillis // of sound that was heard or spoken
+	UsageCharacters  // of text that was spoken
+	UsageColumns     // number of columns
 )
 
 // UsageNumbers are added to one row; none is negative.

@@ -39,6 +39,8 @@ const (
 	Whole      = "chat"
 	Embedding  = "embedding"
 	Moderation = "moderation"
+	Hearing    = "stt"
+	Speech     = "tts"
 )
 
 // keySeed hashes keys: circuits live as long as the process.

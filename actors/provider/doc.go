@@ -9,7 +9,7 @@
 //   - Events: the JSON of a stream of server-sent events, and of a document in place of one or behind it, for all dialects.
 //   - Learned, Refused: what a server was seen not to take of a request, so that it is asked in vain once.
 //   - Redactor: removes credentials from text that is shown or logged.
-//   - Cost: the price of tokens.
+//   - Cost, CostOf: the price of tokens, and of anything else.
 //
 // # A new kind of call
 //

@@ -21,14 +21,26 @@ func Cost(price *agentpb.Price, input, cached, output int64) int64 {
 	return sum.perMillion()
 }
 
-// wide is an unsigned 128-bit sum of products: tokens times a price may leave 64 bits.
+// Portion is so many units at a price for a million of them, in nano-dollars.
+type Portion struct{ Units, PerMillion int64 }
+
+// CostOf is the price of portions in nano-dollars, rounded up.
+func CostOf(portions ...Portion) int64 {
+	var sum wide
+	for _, one := range portions {
+		sum.add(one.Units, one.PerMillion)
+	}
+	return sum.perMillion()
+}
+
+// wide is an unsigned 128-bit sum of products: units times a price may leave 64 bits.
 type wide struct{ high, low uint64 }
 
-func (w *wide) add(tokens, price int64) {
-	if tokens <= 0 || price <= 0 {
+func (w *wide) add(units, price int64) {
+	if units <= 0 || price <= 0 {
 		return
 	}
-	high, low := bits.Mul64(uint64(tokens), uint64(price))
+	high, low := bits.Mul64(uint64(units), uint64(price))
 	var carry uint64
 	w.low, carry = bits.Add64(w.low, low, 0)
 	w.high, _ = bits.Add64(w.high, high, carry)

@@ -56,9 +56,10 @@ func TestClientOpenAINode(t *testing.T) {
 	t.Parallel()
 	h := house(t)
 	models, left := officialModels(t, h)
+	models["speech"], models["hearing"] = soundModels(t, h)
 	runNode(t, "gateway.mjs", h, models, []string{
 		"chat", "tools", "tools_in_a_stream", "stream_with_usage", "stream_without_usage", "stream_is_left", "stream_fails_in_its_middle",
-		"embeddings", "moderations", "responses", "models_list", "models_retrieve", "error_401", "error_403", "error_404", "error_400", "error_429",
+		"embeddings", "moderations", "audio", "responses", "models_list", "models_retrieve", "error_401", "error_403", "error_404", "error_400", "error_429",
 		"error_500_is_retried_by_the_client",
 	})
 	select {

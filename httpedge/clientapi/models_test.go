@@ -33,7 +33,7 @@ func TestModelFromBeginningToEnd(t *testing.T) {
 
 	k.done("POST /models", `{"key":"vectors","name":"Vectors","providerKey":"acme","category":"embedding","modelId":"v","pricing":{},"settings":{}}`, "")
 	list := k.done("GET /models?includeProviders=true", "", "")
-	require.Equal(t, []any{key, "scripted", "vectors"}, keysOf(t, list["models"], "key"))
+	require.Equal(t, []any{key, "scripted", "scripted-stt", "scripted-tts", "vectors"}, keysOf(t, list["models"], "key"))
 	require.Equal(t, []any{key, "scripted"}, keysOf(t, list["data"], "id"), "as OpenAI clients know them: llm only")
 	require.Equal(t, []any{"acme", "scripted"}, keysOf(t, list["providers"], "key"))
 	entries, ok := list["data"].([]any)
@@ -43,7 +43,7 @@ func TestModelFromBeginningToEnd(t *testing.T) {
 	require.Equal(t, []any{"model", "openai", 9000.0, 100.0}, []any{entry["object"], entry["owned_by"], entry["context_length"], entry["max_output_tokens"]})
 	require.Equal(t, []any{"text", "image"}, inner(t, entry, "architecture")["input_modalities"])
 	for query, want := range map[string][]any{
-		"?category=embedding": {"vectors"}, "?providerKey=scripted": {"scripted"}, "?providerDriver=openai": {key, "vectors"}, "?category=none": {},
+		"?category=embedding": {"vectors"}, "?providerKey=scripted": {"scripted", "scripted-stt", "scripted-tts"}, "?providerDriver=openai": {key, "vectors"}, "?category=none": {},
 	} {
 		got := k.done("GET /models"+query, "", "")
 		require.Equal(t, want, keysOf(t, got["models"], "key"), query)
@@ -98,7 +98,7 @@ func TestModelsAreRefused(t *testing.T) {
 	k.refused("PATCH /models/k", `{"name":""}`, 400, "invalid_request", "name must be 1 to 200 characters")
 	for body, text := range map[string]string{
 		`{}`:                                     "driver is required",
-		`{"driver":"carrier"}`:                   "driver must be one of: openai, openai-responses, anthropic, scripted",
+		`{"driver":"carrier"}`:                   "driver must be one of: openai, openai-compatible, azure, openai-responses, anthropic, scripted",
 		`{"driver":"openai","key":"a b"}`:        "key must be 1 to 128 letters, digits, '.', '-' and '_', beginning with a letter or digit",
 		`{"driver":"openai","status":"errored"}`: "status must be one of: active, disabled",
 		`{"driver":"openai","settings":{"baseUrl":"file:///x"}}`:        "settings.baseUrl must be an http or https URL without a user name",
@@ -187,5 +187,5 @@ func TestBuiltinModelIsThere(t *testing.T) {
 	k.done("POST /models", `{"key":"scripted","name":"Mine","providerKey":"scripted","category":"llm","modelId":"s","pricing":{},"settings":{"script":{"text":"Hello"}}}`, "")
 	require.Equal(t, "Mine", k.done("GET /models/scripted", "", "model")["name"])
 	list := k.done("GET /models", "", "")
-	require.Equal(t, []any{"scripted"}, keysOf(t, list["models"], "key"))
+	require.Equal(t, []any{"scripted", "scripted-stt", "scripted-tts"}, keysOf(t, list["models"], "key"))
 }

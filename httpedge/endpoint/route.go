@@ -38,7 +38,7 @@ type Route struct {
 	Tag     string        // group in the document
 	Timeout time.Duration // of the handler; 0 = the server's default
 	MaxBody int           // largest JSON body in bytes; 0 = the server's default
-	Media   []string      // what a file may be, for the document
+	Media   []string      // what a file, or the form of an upload, may be, for the document
 	Ranged  bool          // its file has a fixed size and an entity tag: parts of it can be asked for, and whether it changed
 	In, Out reflect.Type  // structs
 	Source  string        // file:line of the route
@@ -105,7 +105,7 @@ func Timeout(limit time.Duration) Option { return func(r *Route) { r.Timeout = l
 // memory a few at a time only.
 func MaxBody(limit int) Option { return func(r *Route) { r.MaxBody = limit } }
 
-// Media names the types of the file that the route answers with.
+// Media names the types of the file that the route answers with; of an upload, those of the forms that it takes besides JSON.
 func Media(types ...string) Option { return func(r *Route) { r.Media = types } }
 
 // Hidden leaves the route out of the document.

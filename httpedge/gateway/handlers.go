@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"net/http"
 
+	"parley/actors/machine/rawjson"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/gateway/moderate"
 )
@@ -69,6 +70,9 @@ func newCall(ctx context.Context, body *fields) *Call {
 	}
 	return &Call{Caller: endpoint.CallerFrom(ctx), RequestID: id, Model: body.Text("model"), Body: body.Fields}
 }
+
+// NewCall makes the call for a request with this body.
+func NewCall(ctx context.Context, body rawjson.Fields) *Call { return newCall(ctx, &fields{body}) }
 
 // newUUID is a random UUID (version 4).
 func newUUID() string {

@@ -7,6 +7,9 @@ import (
 
 const tag = "Inference"
 
+// NoAudit is why the routes that call models are not in the audit trail.
+const NoAudit = "it uses a model and changes no record; usage is booked"
+
 // Surface returns the routes with the error format of OpenAI clients. The caller adds authenticator, permit and headers.
 func (a *API) Surface() endpoint.Surface {
 	return endpoint.Surface{Name: "gateway", Routes: a.routes(), Refusals: refusals(), Wording: wording(), AppendProblem: appendProblem}
@@ -21,7 +24,7 @@ func (a *API) routes() []endpoint.Route {
 		return []endpoint.Option{
 			refused, endpoint.Tag(tag), endpoint.Summary(summary),
 			endpoint.Timeout(a.config.CallTimeout), endpoint.MaxBody(a.config.MaxBody), endpoint.EndsWithClient(), endpoint.Once(),
-			endpoint.Unaudited("it uses a model and changes no record; usage is booked"),
+			endpoint.Unaudited(NoAudit),
 		}
 	}
 	return []endpoint.Route{

@@ -203,12 +203,41 @@ func (b *builder) operation(route *endpoint.Route, names string) object {
 	}
 	if route.Kind == endpoint.Uploads {
 		required = true
-		content["application/octet-stream"] = object{"schema": binary()} // or any other type; behind JSON, which pages then offer first
+		if len(route.Media) == 0 {
+			content["application/octet-stream"] = object{"schema": binary()} // or any other type; behind JSON, which pages then offer first
+		}
+		for _, media := range route.Media { // forms
+			content[media] = object{"schema": b.formSchema(route.In)}
+		}
 	}
 	if len(content) > 0 {
 		operation["requestBody"] = object{"required": required, "content": content}
 	}
 	return operation
+}
+
+// formSchema is the schema of a form with the fields of an input, in which files stand for what JSON has otherwise.
+func (b *builder) formSchema(in reflect.Type) object {
+	properties, required := object{}, []string{}
+	whole, _ := b.structSchema(in, body)["properties"].(object)
+	for i := range in.NumField() {
+		field := in.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "" {
+			continue
+		}
+		schema := whole[name]
+		if file := field.Tag.Get("form"); file != "" {
+			name, schema = file, binary()
+		} else if field.Type.Kind() == reflect.Slice {
+			name += "[]"
+		}
+		properties[name] = schema
+		if field.Tag.Get("required") == "true" {
+			required = append(required, name)
+		}
+	}
+	return object{"type": "object", "properties": properties, "required": required}
 }
 
 func (b *builder) parameters(route *endpoint.Route) []object {

@@ -154,7 +154,7 @@ func (c *Compiler) provider(read ReadRecord, projectID, key string, into *direct
 	name := Key(projectID, key)
 	raw := read(Providers, name)
 	if raw == nil {
-		_, builtin, ok := definition.BuiltinModel(projectID, key)
+		builtin, ok := definition.BuiltinProvider(projectID, key)
 		if ok {
 			proto.Merge(into, builtin)
 		}

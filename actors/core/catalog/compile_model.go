@@ -3,6 +3,8 @@ package catalog
 import (
 	"cmp"
 	"encoding/json"
+	"net/url"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -31,6 +33,14 @@ func (c *Compiler) model(record *directorypb.Model, provider *directorypb.Provid
 	model := proto.CloneOf(c.env.Defaults.Model)
 	model.Provider, model.Name, model.Key = driver(provider.GetDriver()), record.GetModelId(), record.GetKey()
 	model.BaseUrl, model.ApiKey, model.Headers = shared.BaseURL, secrets.Credential(), secrets.ProviderHeaders(shared.Headers)
+	switch provider.GetDriver() {
+	case definition.DriverAzure:
+		deployed(model, shared.APIVersion)
+	case "openai", "openai-compatible":
+		if shared.Organization != "" {
+			addHeader(model, "OpenAI-Organization", shared.Organization)
+		}
+	}
 	model.Guarded = true // the URL was chosen by a tenant: it must not reach into the server's own network
 	if model.Price, err = definition.Price(record.GetPricing()); err != nil {
 		return nil, err
@@ -48,6 +58,43 @@ func (c *Compiler) model(record *directorypb.Model, provider *directorypb.Provid
 	}
 	applySettings(model, settings)
 	return model, nil
+}
+
+// azureVersion is the API version of driver azure unless the provider names another.
+const azureVersion = "2024-10-21"
+
+// deployed gives a model the address of its deployment: its own path, with the API version, and the key in a header of its own.
+func deployed(model *agentpb.Model, version string) {
+	const deployments = "/openai/deployments/"
+	if address, err := url.Parse(model.GetBaseUrl()); err == nil && address.Host != "" {
+		if !strings.Contains(address.Path, deployments) {
+			address.Path = strings.TrimRight(address.Path, "/") + deployments + model.GetName()
+			address.RawPath = ""
+		}
+		query := address.Query()
+		if version != "" || !query.Has("api-version") {
+			query.Set("api-version", cmp.Or(version, azureVersion))
+		}
+		address.RawQuery = query.Encode()
+		model.BaseUrl = address.String()
+	}
+	if model.GetApiKey() != "" {
+		addHeader(model, "api-key", model.GetApiKey())
+		model.ApiKey = ""
+	}
+}
+
+// addHeader sets a header that the provider's own headers do not.
+func addHeader(model *agentpb.Model, name, value string) {
+	for known := range model.GetHeaders() {
+		if strings.EqualFold(known, name) {
+			return
+		}
+	}
+	if model.Headers == nil {
+		model.Headers = map[string]string{}
+	}
+	model.Headers[name] = value
 }
 
 func applySettings(model *agentpb.Model, settings *definition.Settings) {
@@ -103,7 +150,7 @@ func (c *Compiler) connectedModel(connection *definition.Connection, secrets def
 
 func driver(name string) agentpb.Provider {
 	switch name {
-	case "openai":
+	case "openai", "openai-compatible", definition.DriverAzure:
 		return agentpb.Provider_OPENAI
 	case "openai-responses":
 		return agentpb.Provider_OPENAI_RESPONSES

@@ -210,6 +210,47 @@ func TestBuiltinModel(t *testing.T) {
 	require.Equal(t, agentpb.Provider_OPENAI, compiled.GetProvider(), "a record of that key takes its place")
 }
 
+// TestBuiltinSound: speech and hearing are there as the scripted model is, with prices.
+func TestBuiltinSound(t *testing.T) {
+	s := newShelf(t)
+	for key, category := range map[string]string{"scripted-tts": "tts", "scripted-stt": "stt"} {
+		compiled, record := s.compiler.Model(s.Read, "default", key)
+		require.Equal(t, agentpb.Provider_SCRIPTED, compiled.GetProvider())
+		require.Equal(t, category, record.GetCategory())
+		price, err := definition.PriceOfSound(record.GetPricing())
+		require.NoError(t, err)
+		require.NotNil(t, price)
+		_, elsewhere := s.compiler.Model(s.Read, "elsewhere", key)
+		require.Nil(t, elsewhere)
+	}
+}
+
+// TestDrivers: openai-compatible is openai elsewhere; azure calls a deployment, with its key in a header of its own.
+func TestDrivers(t *testing.T) {
+	s := newShelf(t)
+	compile := func(driver, settings string) *agentpb.Model {
+		s.PutProvider("acme", "active", settings)
+		provider := new(directorypb.Provider)
+		require.NoError(t, proto.Unmarshal(s.Read(catalog.Providers, "default/acme"), provider))
+		provider.Driver = driver
+		s.Store(catalog.Providers, "default/acme", provider)
+		s.PutModel("m", "acme")
+		compiled, _ := s.compiler.Model(s.Read, "default", "m")
+		return compiled
+	}
+	m := compile("openai-compatible", `{"baseUrl":"https://a.test/v1","organization":"org-1"}`)
+	require.Equal(t, []any{agentpb.Provider_OPENAI, "https://a.test/v1", "sk-1"}, []any{m.GetProvider(), m.GetBaseUrl(), m.GetApiKey()})
+	require.Equal(t, map[string]string{"OpenAI-Organization": "org-1"}, m.GetHeaders())
+	m = compile("azure", `{"baseUrl":"https://a.test/","apiVersion":"2025-01-01"}`)
+	require.Equal(t, []any{agentpb.Provider_OPENAI, "https://a.test/openai/deployments/" + m.GetName() + "?api-version=2025-01-01", ""},
+		[]any{m.GetProvider(), m.GetBaseUrl(), m.GetApiKey()})
+	require.Equal(t, map[string]string{"api-key": "sk-1"}, m.GetHeaders())
+	m = compile("azure", `{"baseUrl":"https://a.test/openai/deployments/mine?api-version=7"}`)
+	require.Equal(t, "https://a.test/openai/deployments/mine?api-version=7", m.GetBaseUrl())
+	m = compile("azure", `{"baseUrl":"https://a.test"}`)
+	require.Contains(t, m.GetBaseUrl(), "?api-version=2024-10-21")
+}
+
 func TestCheckAgent(t *testing.T) {
 	s := newShelf(t)
 	cases := map[string]string{

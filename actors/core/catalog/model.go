@@ -71,17 +71,20 @@ func (in *ModelInput) complete() error {
 	return nil
 }
 
-// ListModels returns the models of a project by key; the built-in one is among them while no other has its key.
+// ListModels returns the models of a project by key; the built-in ones are among them while no others have their keys.
 func (c *Catalog) ListModels(projectID string) ([]*directorypb.Model, error) {
 	models, err := c.models.ByKey(Key(projectID, ""))
 	if err != nil {
 		return nil, err
 	}
-	builtin, _, ok := definition.BuiltinModel(projectID, definition.BuiltinModelKey)
-	if ok && !slices.ContainsFunc(models, func(m *directorypb.Model) bool { return m.GetKey() == builtin.GetKey() }) {
-		models = append(models, builtin)
-		slices.SortFunc(models, func(a, b *directorypb.Model) int { return strings.Compare(a.GetKey(), b.GetKey()) })
+	recorded := len(models)
+	for _, key := range definition.BuiltinModels(projectID) {
+		if builtin, _, ok := definition.BuiltinModel(projectID, key); ok &&
+			!slices.ContainsFunc(models[:recorded], func(m *directorypb.Model) bool { return m.GetKey() == key }) {
+			models = append(models, builtin)
+		}
 	}
+	slices.SortFunc(models, func(a, b *directorypb.Model) int { return strings.Compare(a.GetKey(), b.GetKey()) })
 	return models, nil
 }
 
@@ -97,9 +100,11 @@ func (c *Catalog) Model(ctx context.Context, projectID, id string) (*directorypb
 	if model, err = c.models.Lookup(idTerm(projectID, id)); model != nil || err != nil {
 		return model, err
 	}
-	builtin, _, ok := definition.BuiltinModel(projectID, definition.BuiltinModelKey)
-	if ok && (builtin.GetKey() == id || builtin.GetId() == id && c.models.Known(Key(projectID, builtin.GetKey())) == nil) {
-		return builtin, nil
+	for _, key := range definition.BuiltinModels(projectID) {
+		builtin, _, ok := definition.BuiltinModel(projectID, key)
+		if ok && (key == id || builtin.GetId() == id && c.models.Known(Key(projectID, key)) == nil) {
+			return builtin, nil
+		}
 	}
 	return nil, missing("model", id)
 }
@@ -109,7 +114,7 @@ func (c *Catalog) Driver(model *directorypb.Model, projectID string) string {
 	if provider := c.providers.Known(Key(projectID, model.GetProviderKey())); provider != nil {
 		return provider.GetDriver()
 	}
-	_, provider, _ := definition.BuiltinModel(projectID, model.GetProviderKey())
+	provider, _ := definition.BuiltinProvider(projectID, model.GetProviderKey())
 	return provider.GetDriver()
 }
 

@@ -66,7 +66,7 @@ func (c *Catalog) ListProviders(projectID string) ([]*directorypb.Provider, erro
 	if err != nil {
 		return nil, err
 	}
-	_, builtin, ok := definition.BuiltinModel(projectID, definition.BuiltinModelKey)
+	builtin, ok := definition.BuiltinProvider(projectID, definition.BuiltinModelKey)
 	if ok && !slices.ContainsFunc(all, func(p *directorypb.Provider) bool { return p.GetKey() == builtin.GetKey() }) {
 		all = append(all, builtin)
 		slices.SortFunc(all, func(a, b *directorypb.Provider) int { return strings.Compare(a.GetKey(), b.GetKey()) })
@@ -81,7 +81,7 @@ func (c *Catalog) Provider(ctx context.Context, projectID, key string) (*directo
 	}
 	provider, err := c.providers.Get(ctx, Key(projectID, key))
 	if _, none := errors.AsType[*collection.MissingError](err); none {
-		if _, builtin, ok := definition.BuiltinModel(projectID, key); ok {
+		if builtin, ok := definition.BuiltinProvider(projectID, key); ok {
 			return builtin, nil
 		}
 	}
@@ -138,6 +138,9 @@ func (c *Catalog) applyProvider(in ProviderInput, provider *directorypb.Provider
 	}
 	draft, refused := definition.ReadProvider(settings, in.Credentials, stored)
 	if refused != nil {
+		return refused
+	}
+	if refused = definition.CheckDriver(provider.GetDriver(), draft.Settings); refused != nil {
 		return refused
 	}
 	sealed, err := draft.Seal(definition.ProviderRecordKey(provider.GetProjectId(), provider.GetKey()), stored, c.env.Seal)

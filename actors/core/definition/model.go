@@ -8,13 +8,27 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"parley/actors/core/failure"
-	"parley/actors/core/money"
 	"parley/proto/agentpb"
-	"parley/proto/directorypb"
 )
 
 // Drivers are how models can be called.
-func Drivers() []string { return []string{"openai", "openai-responses", "anthropic", "scripted"} }
+func Drivers() []string {
+	return []string{"openai", "openai-compatible", DriverAzure, "openai-responses", "anthropic", "scripted"}
+}
+
+// DriverAzure calls each model at an address of its own.
+const DriverAzure = "azure"
+
+// CheckDriver says what the settings of a provider lack for its driver: a key must not go to a host that nobody named.
+func CheckDriver(driver string, settings []byte) *failure.Failure {
+	if driver != DriverAzure && driver != "openai-compatible" {
+		return nil
+	}
+	if read, err := ParseProviderSettings(settings); err != nil || read.BaseURL == "" {
+		return invalid(failure.Required).In("settings.baseUrl")
+	}
+	return nil
+}
 
 // Categories are what models can be for.
 func Categories() []string {
@@ -54,6 +68,9 @@ type ProviderSettings struct {
 	BaseURL string            `json:"baseUrl,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
 	Script  json.RawMessage   `json:"script,omitempty"` // of a scripted provider's models that have none
+	// APIVersion is of driver azure; Organization is the account that the openai drivers name.
+	APIVersion   string `json:"apiVersion,omitempty"`
+	Organization string `json:"organization,omitempty"`
 }
 
 // ReadSettings checks the settings that a client sent for a model.
@@ -154,13 +171,6 @@ func Price(stored []byte) (*agentpb.Price, error) {
 	if cached == nil {
 		cached = pricing.InputTokenPer1M
 	}
-	nano := func(rate *float64) int64 {
-		if rate == nil {
-			return 0
-		}
-		amount, _ := money.FromUSD(*rate)
-		return amount
-	}
 	return &agentpb.Price{
 		InputNanoUsdPerMtok:       nano(pricing.InputTokenPer1M),
 		CachedInputNanoUsdPerMtok: nano(cached),
@@ -201,9 +211,14 @@ func ReadProvider(settings []byte, credentials map[string]*string, stored Sealed
 	if _, refused = ParseScript("settings.script", sent.Script); refused != nil {
 		return nil, refused
 	}
+	for _, one := range []struct{ name, value string }{{"apiVersion", sent.APIVersion}, {"organization", sent.Organization}} {
+		if len(one.value) > maxSettingText || !isHeaderValue(one.value) {
+			return nil, invalid(failure.BadName).In("settings."+one.name).Param("what", "settings."+one.name).Param("most", maxSettingText)
+		}
+	}
 	for key := range keys {
 		switch strings.ToLower(key) {
-		case "baseurl", "headers", "script":
+		case "baseurl", "headers", "script", "apiversion", "organization":
 			delete(keys, key)
 		}
 	}
@@ -236,6 +251,7 @@ func (d *ProviderDraft) Seal(recordKey string, stored Sealed, seal func(secret [
 const (
 	providerSettings = "settings"
 	maxCredentials   = 16
+	maxSettingText   = 128
 	credentialPath   = "credentials."
 )
 
@@ -330,30 +346,4 @@ func encodeBoth(what string, known any, further map[string]json.RawMessage) ([]b
 		return nil, invalid(failure.NotJSON).In(what)
 	}
 	return text, nil
-}
-
-// The model, and its provider, that a fresh server has: it needs no network.
-const (
-	BuiltinModelKey  = "scripted"
-	builtinProjectID = "default"
-)
-
-// BuiltinModel is the model of the default project that exists as long as no other is recorded under its key.
-func BuiltinModel(projectID, key string) (*directorypb.Model, *directorypb.Provider, bool) {
-	if projectID != builtinProjectID || key != BuiltinModelKey {
-		return nil, nil, false
-	}
-	model := &directorypb.Model{
-		Id: "mdl_builtin_scripted", ProjectId: projectID, TenantId: builtinProjectID, Key: key, Name: "Scripted",
-		Description: "Built in: it answers from a script, without any network, so that everything can be tried.",
-		ProviderKey: BuiltinModelKey, Category: "llm", ModelId: "scripted",
-		Settings:      []byte(`{"contextTokens":128000}`),
-		Pricing:       []byte(`{"currency":"USD","inputTokenPer1M":1,"outputTokenPer1M":10,"cachedTokenPer1M":1}`),
-		SupportsTools: true,
-	}
-	provider := &directorypb.Provider{
-		Id: "prv_builtin_scripted", ProjectId: projectID, TenantId: builtinProjectID, Key: BuiltinModelKey, Label: "Built in",
-		Driver: "scripted", Status: "active",
-	}
-	return model, provider, true
 }

@@ -64,6 +64,14 @@ const (
 	BadEmbeddingsInput Reason = "bad_embeddings_input"
 	BadModerationInput Reason = "bad_moderation_input"
 	BadGuardrailKey    Reason = "bad_guardrail_key"
+
+	SpeechTextRequired Reason = "speech_text_required"
+	SoundFieldRequired Reason = "sound_field_required"
+	SoundNotBase64     Reason = "sound_not_base64"
+	SoundBodyType      Reason = "sound_body_type"
+	SoundEmpty         Reason = "sound_empty"
+	SoundNotStreamed   Reason = "sound_not_streamed"
+	UploadsFull        Reason = "uploads_full"
 )
 
 // exchangeWords are the default words of these reasons; empty for any other.
@@ -155,6 +163,20 @@ func exchangeWords(r Reason) string {
 		return "tokens cannot be changed: make another"
 	case BadMessages:
 		return "`{field}` must be an array of at least one message"
+	case SpeechTextRequired:
+		return "`{field}` text is required"
+	case SoundFieldRequired:
+		return "`{field}` field is required."
+	case SoundNotBase64:
+		return "`audio.data` must be a base64-encoded string."
+	case SoundBodyType:
+		return "Content-Type must be multipart/form-data or application/json."
+	case SoundEmpty:
+		return "the recording must not be empty"
+	case SoundNotStreamed:
+		return "answers of this route must not be streamed: leave `{field}` out"
+	case UploadsFull:
+		return "too many uploads are on their way, try again"
 	case BadEmbeddingsInput:
 		return "`{field}` must be a string or array of strings"
 	case BadModerationInput:

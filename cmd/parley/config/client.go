@@ -75,6 +75,13 @@ type Gateway struct {
 	BreakerReset time.Duration `key:"breaker_reset" default:"30s" range:"1ms..1h"`
 	// Largest request body, including images.
 	MaxBody Size `key:"max_body" default:"10MiB" range:"1KiB..1GiB"`
+	// Largest recording that may be sent for a transcription.
+	MaxUpload Size `key:"max_upload" default:"100MiB" range:"1KiB..4GiB"`
+	// How long it may take to come.
+	UploadTimeout time.Duration `key:"upload_timeout" default:"15m" range:"1s..24h"`
+	// Recordings are kept in the data directory until they have been transcribed: how much in all; beyond that they are refused
+	// with 503.
+	UploadSpace Size `key:"upload_space" default:"1GiB" range:"gateway.max_upload..1TiB"`
 	// Calls in progress at once on this node; further ones are refused with 503.
 	MaxConcurrent int `key:"max_concurrent" default:"4096" range:"1..1_000_000"`
 }

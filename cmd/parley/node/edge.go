@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"log/slog"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"parley/actors/turn/tool"
 	"parley/cmd/parley/node/configure"
 	"parley/cmd/parley/node/ids"
+	"parley/cmd/parley/node/spool"
 	"parley/cmd/parley/node/usage"
 	"parley/httpedge"
 	"parley/httpedge/clientapi"
@@ -19,6 +21,7 @@ import (
 	"parley/httpedge/dashboard"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/gateway"
+	"parley/httpedge/gateway/audio"
 	"parley/httpedge/hook"
 	"parley/httpedge/limit"
 	"parley/httpedge/live"
@@ -212,7 +215,9 @@ func (n *Node) mountClient(
 	if err := settings.Validate(); err != nil {
 		return nil, err
 	}
-	inferring := n.edge.gateway.Surface()
+	inferring := inferring(n.edge.gateway, audio.New(configure.Audio(n.config), gatewaySound{caller}, uploads{
+		spool.New(filepath.Join(n.config.DataDir, uploadsFolder), int64(n.config.Gateway.UploadSpace)),
+	}))
 	api := clientapi.New(settings, clientapi.Parts{
 		Runtime: conversations, Entities: &client{n}, Agents: n.directory.agents,
 		Accounts: n.directory.accounts.Load(), Catalog: n.newCatalog(), Sealer: n.directory.seal, Files: n.storage.files, IDs: mint, Hub: n.edge.hub, Console: n.consoleParts(mint, caller), Gateway: inferring,

@@ -72,6 +72,8 @@ func bookInference(add func(*logpb.Sum)) func(inference.Usage) {
 			machine.UsageOutputTokens:      usage.OutputTokens,
 			machine.UsageCachedInputTokens: usage.CachedInputTokens,
 			machine.UsageCostNanoUSD:       usage.CostNanoUSD,
+			machine.UsageAudioMillis:       usage.AudioMillis,
+			machine.UsageCharacters:        usage.Characters,
 		}
 		if usage.Failed {
 			numbers[machine.UsageErrors] = 1

@@ -13,6 +13,7 @@ import (
 	"parley/httpedge/dashboard"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/gateway"
+	"parley/httpedge/gateway/audio"
 )
 
 // Surfaces returns all surfaces with their default base paths for callers that only read the route tables: their handlers have
@@ -22,7 +23,7 @@ func Surfaces() []httpedge.Mounted {
 	mounted := []httpedge.Mounted{
 		{Prefix: conversations.BasePath, Surface: convapi.New(conversations, convapi.Parts{}).Surface()},
 		{Prefix: client.BasePath, Surface: clientapi.New(client, clientapi.Parts{}).Surface()},
-		{Prefix: models.BasePath, Surface: gateway.New(models, nil, nil).Surface()},
+		{Prefix: models.BasePath, Surface: inferring(gateway.New(models, nil, nil), audio.New(audio.DefaultConfig(), nil, nil))},
 	}
 	return append(mounted, dashboardSurfaces(
 		true, dashboard.New(dashboard.Config{}, dashboard.Parts{}).Surface(), clientapi.New(client, clientapi.Parts{}).Console(),
@@ -30,6 +31,13 @@ func Surfaces() []httpedge.Mounted {
 		clientapi.New(client, clientapi.Parts{}).Dashboard(), clientapi.New(client, clientapi.Parts{}).Aegis(),
 		clientapi.New(client, clientapi.Parts{}).Quotas(),
 	)...)
+}
+
+// inferring is the gateway's surface with its routes of sound.
+func inferring(models *gateway.API, sound *audio.API) endpoint.Surface {
+	surface := models.Surface()
+	surface.Routes = append(surface.Routes, sound.Routes()...)
+	return surface
 }
 
 // dashboardSurfaces puts the surfaces of signed-in users in their places, and adds their description.

@@ -101,6 +101,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	require.Equal(t, map[string]string{
 		"callAgent": logged, "createAgentResponse": logged, "createResponse": logged, "createSession": logged,
 		"chatCompletions": used, "embeddings": used, "moderations": used,
+		"speech": used, "transcribe": used, "translate": used,
 		"logout": "it clears cookies of the browser", "chooseProject": "it sets a cookie of the browser",
 		"evaluateCall":   "the shield's own trail has it",
 		"forgotPassword": "it only sends a mail, and nobody says who asks",

@@ -69,12 +69,16 @@ type tokens struct {
 	Cost   cost  `json:"cost" doc:"0 also when nothing was priced"`
 	// Unpriced tells a cost of 0 from one that is not known.
 	Unpriced int64 `json:"unpriced" doc:"Calls whose cost is not known, or only a lower bound"`
+
+	AudioSeconds float64 `json:"audio_seconds,omitempty" doc:"That were heard or spoken"`
+	Characters   int64   `json:"characters,omitempty" doc:"That were spoken"`
 }
 
 func tokensOf(n *machine.UsageNumbers) tokens {
 	return tokens{
 		Input: n[machine.UsageInputTokens], Output: n[machine.UsageOutputTokens], Total: totalTokens(n),
 		Cost: cost(n[machine.UsageCostNanoUSD]), Unpriced: n[machine.UsageUnpriced],
+		AudioSeconds: float64(n[machine.UsageAudioMillis]) / 1000, Characters: n[machine.UsageCharacters],
 	}
 }
 

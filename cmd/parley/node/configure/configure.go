@@ -17,6 +17,7 @@ import (
 	"parley/httpedge/convapi"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/gateway"
+	"parley/httpedge/gateway/audio"
 	"parley/httpedge/limit"
 	"parley/httpedge/opsapi"
 	"parley/httpedge/permission"
@@ -198,6 +199,14 @@ func Gateway(c *config.Config) gateway.Config {
 	settings.PingEvery, settings.WriteTimeout = c.SSE.Ping, c.SSE.WriteTimeout
 	settings.MaxBody = int(c.Gateway.MaxBody)
 	return settings
+}
+
+// Audio returns the settings of the gateway's routes of sound.
+func Audio(c *config.Config) audio.Config {
+	return audio.Config{
+		MaxUpload: int64(c.Gateway.MaxUpload), UploadTimeout: c.Gateway.UploadTimeout,
+		CallTimeout: c.Gateway.RequestTimeout + gatewayMargin, MaxBody: int(c.Gateway.MaxBody),
+	}
 }
 
 // gatewayMargin is how much longer the edge waits than the call's own timeout, so that the call reports what was too slow.

@@ -95,6 +95,28 @@ const cases = {
     assert.ok(got.results[1].category_scores.violence > 0.5);
   },
 
+  async audio() {
+    const spoken = await client.audio.speech.create({ model: models.speech, input: 'Hello. Hello again.', voice: 'alloy', response_format: 'wav' });
+    assert.equal(spoken.headers.get('content-type'), 'audio/wav');
+    assert.ok(spoken.headers.get('x-request-id'));
+    const file = () => new File([sound], 'speech.wav', { type: 'audio/wav' });
+    const sound = Buffer.from(await spoken.arrayBuffer());
+    assert.equal(Number(spoken.headers.get('content-length')), sound.length);
+    const plain = await client.audio.transcriptions.create({ model: models.hearing, file: file() });
+    assert.equal(plain.text, 'Hello. Hello again.');
+    const verbose = await client.audio.transcriptions.create({
+      model: models.hearing, file: file(), response_format: 'verbose_json', timestamp_granularities: ['word', 'segment'], language: 'en',
+    });
+    assert.equal(verbose.language, 'en');
+    assert.deepEqual(verbose.words.map((w) => w.word), ['Hello.', 'Hello', 'again.']);
+    assert.ok(verbose.words.every((w) => w.end > w.start));
+    assert.deepEqual(verbose.segments.map((s) => s.text), ['Hello.', 'Hello again.']);
+    const translated = await client.audio.translations.create({ model: models.hearing, file: file() });
+    assert.equal(translated.text, plain.text);
+    await assert.rejects(client.audio.transcriptions.create({ model: models.chat, file: file() }),
+      (e) => e instanceof BadRequestError && /not configured for speech-to-text/.test(e.message));
+  },
+
   async responses() {
     const got = await client.responses.create({ model: models.agent, input: 'Hello!' });
     assert.equal(got.object, 'response');
