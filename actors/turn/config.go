@@ -84,6 +84,7 @@ type Config struct {
 	Images    Images    // nil = images of tools last as long as the turn runs in one process
 	Documents Documents // nil = document.Text
 	Open      Opener    // nil = turns with a runtime context cannot run
+	Guard     Guard     // nil = agents with a shield cannot run
 
 	// MaxConcurrent bounds the turns of this node at one time, each a goroutine with its context window (tens of KB
 	// with a real model): a turn above it is refused with ErrOverloaded. Default 50,000.

@@ -45,6 +45,7 @@ type outbound struct {
 	answers   *stranger.Budget   // memory for what all of these answer
 	couriers  *courier.Couriers  // tell webhook endpoints
 	tools     *tool.Toolbox      // of the turns, and of people who try a tool
+	shields   *aegis             // judge what agents and callers read, call and say
 }
 
 func (n *Node) startActors(context.Context) error {
@@ -158,10 +159,10 @@ func (n *Node) newRunner(streams *actors.LiveStreams) (*turn.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.outbound.tools = box
+	n.outbound.tools, n.outbound.shields = box, n.newAegis()
 	return turn.New(turn.Config{
 		Agents: n.directory.agents.Versions(), History: n.shell.reads, Providers: n.outbound.providers, Publisher: streams,
-		Tools: box, Files: turnFiles{n}, Images: turnFiles{n}, Documents: document.Text, Open: n.directory.seal.Open,
+		Tools: box, Files: turnFiles{n}, Images: turnFiles{n}, Documents: document.Text, Open: n.directory.seal.Open, Guard: n.outbound.shields,
 		MaxConcurrent: n.config.Turn.MaxConcurrent, MaxRounds: n.config.Turn.MaxRounds, MaxText: int(n.config.Turn.MaxAnswer),
 		Timeout: n.config.Turn.Timeout, MeterTokens: n.config.Turn.MeterTokens,
 		MaxToolResult: int(n.config.Tools.MaxResult), MaxTurnResults: int(n.config.Tools.MaxTurnResults),
