@@ -33,6 +33,7 @@ func largeStructs() map[string]string {
 		"bench.Options":                                    settings,
 		"cluster/peer.Config":                              settings,
 		"cluster/placement.Config":                         settings,
+		"cmd/parley/config.Agent":                          settings,
 		"cmd/parley/config.Config":                         settings,
 		"httpedge/endpoint.MuxConfig":                      settings,
 		"persistence.Options":                              settings,

@@ -100,17 +100,18 @@ func (r *request) journalUse(c *conversationpb.Progress, use *conversationpb.Too
 	return nil
 }
 
-// opened is a call as the head keeps it. An approval that was given for the conversation needs no other.
+// opened is a call as the head keeps it. An approval that was given for the conversation needs no other, unless a
+// shield asks for it.
 func (r *request) opened(call *conversationpb.ToolCall, judged *conversationpb.OpenCall) *conversationpb.OpenCall {
 	open := &conversationpb.OpenCall{
 		Id: call.GetId(), Name: call.GetName(), Need: judged.GetNeed(), Idempotent: judged.GetIdempotent(),
-		OfCaller: judged.GetOfCaller(),
+		OfCaller: judged.GetOfCaller(), Blocked: clean(judged.GetBlocked()), Guarded: judged.GetGuarded(),
 	}
 	switch open.GetNeed() {
 	case conversationpb.Need_RUN:
 		return open
 	case conversationpb.Need_APPROVAL:
-		if slices.Contains(r.state.GetRememberedTools(), open.GetName()) {
+		if !open.GetGuarded() && slices.Contains(r.state.GetRememberedTools(), open.GetName()) {
 			open.Need = conversationpb.Need_RUN
 			return open
 		}

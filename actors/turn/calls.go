@@ -75,13 +75,18 @@ func (l *modelLoop) judge(ctx context.Context, at int, key string) *toolCall {
 // use journals an answer that asks for tools and completes its calls. nil = every call has a result and the model can be
 // called again.
 func (l *modelLoop) use(life, ctx context.Context, answer *model.Answer) *ending {
+	rulings := l.shielded.rule(ctx, answer)
 	use := &conversationpb.ToolUse{Text: l.callText(answer), State: answer.State}
+	if l.shielded.changed(use.GetText()) {
+		use.State = nil // which may hold what was taken out
+	}
 	first := len(l.tools.calls)
 	problems := l.record(answer.ToolCalls)
 	use.Calls = slices.Clone(l.tools.calls[first:])
 	people := 0
 	for index := range use.GetCalls() {
 		c := l.judge(ctx, first+index, l.key(l.steps+1, index))
+		rulings[index].apply(c)
 		if c.open.GetNeed() != conversationpb.Need_RUN {
 			people++
 		}
@@ -196,8 +201,13 @@ func (l *modelLoop) runnable(ctx context.Context, open []*conversationpb.OpenCal
 
 // approve replaces the arguments by those that a person set. The model is told of them as if they had been its own.
 func (l *modelLoop) approve(ctx context.Context, c *toolCall, args []byte) {
+	args, problem := l.shielded.edited(ctx, c.open.GetName(), args)
 	judged, err := c.tool.Judge(ctx, string(args))
-	if err != nil {
+	switch {
+	case problem != "":
+		c.problem = problem
+		return
+	case err != nil:
 		c.problem = err.Error()
 		return
 	}
@@ -267,7 +277,7 @@ func (l *modelLoop) runAll(ctx context.Context, todo []*toolCall) *ending {
 				if running.Err() != nil {
 					return
 				}
-				outcomes <- l.runTool(running, c)
+				outcomes <- l.shielded.result(running, l.runTool(running, c))
 			}
 		})
 	}

@@ -35,6 +35,7 @@ type attachments struct {
 	texts     *texts
 	agent     *agentpb.Agent
 	log       *slog.Logger
+	admit     func(ctx context.Context, file *conversationpb.FileRef, text string) (left, note string)
 
 	images, imageBytes, read int
 }
@@ -59,7 +60,11 @@ func (a *attachments) to(ctx context.Context, message *model.Message, files []*c
 			if err != nil {
 				return err
 			}
-			if note = known.problem; note == "" {
+			note = known.problem
+			if note == "" && a.admit != nil {
+				known.text, note = a.admit(ctx, file, known.text)
+			}
+			if note == "" {
 				limit -= len(known.text)
 				appendBlock(message, file, known.text)
 			}

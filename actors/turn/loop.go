@@ -37,6 +37,8 @@ type modelLoop struct {
 	text  answerText
 	tools toolLedger
 	money ledger
+
+	shielded *shielded // nil = the agent has no shield
 }
 
 // answerText is the text of the turn's answer. The run's output holds what was written since the turn was last resumed.
@@ -96,6 +98,15 @@ func (l *modelLoop) Text(piece string) {
 	if l.money.meter != nil {
 		l.money.meter.count.Text(piece)
 	}
+	l.say(l.shielded.hear(piece))
+	l.check()
+}
+
+// say adds a piece to the answer.
+func (l *modelLoop) say(piece string) {
+	if piece == "" {
+		return
+	}
 	if l.text.inCall == 0 && l.text.length > 0 && !l.text.joins {
 		piece = separator + piece
 		l.text.callStart += len(separator)
@@ -114,7 +125,6 @@ func (l *modelLoop) Text(piece string) {
 		l.text.whole.WriteString(piece)
 	}
 	l.run.output.Write(piece)
-	l.check()
 }
 
 // Unsaid implements model.Overhearer: it meters output that is not part of the answer but is charged alike.
@@ -180,6 +190,9 @@ func (l *modelLoop) open(ctx context.Context) error {
 	if err := l.openContext(); err != nil {
 		return err
 	}
+	if err := l.openShield(ctx); err != nil {
+		return err
+	}
 	steps, err := l.journalled(ctx)
 	if err != nil {
 		return err
@@ -197,12 +210,14 @@ func (l *modelLoop) open(ctx context.Context) error {
 	if l.set != nil {
 		l.request.Tools = l.set.Definitions()
 	}
-	l.text.keeps = l.set != nil || job.Steps > 0 || l.agent.GetModel().GetPrice() != nil
-	window, err := l.runner.window(ctx, job, l.agent, windowNeeds{history: l.provider.NeedsHistory(), tools: l.request.Tools})
+	l.text.keeps = l.text.keeps || l.set != nil || job.Steps > 0 || l.agent.GetModel().GetPrice() != nil
+	window, err := l.runner.window(ctx, job, l.agent, windowNeeds{
+		history: l.provider.NeedsHistory(), tools: l.request.Tools, admit: l.shielded.document,
+	})
 	if err != nil {
 		return err
 	}
-	l.request.Messages = window
+	l.request.Messages = l.shielded.window(window)
 	l.recall(ctx, steps)
 	return nil
 }
@@ -228,11 +243,18 @@ func (l *modelLoop) ask(life, ctx context.Context) (*model.Answer, *ending) {
 		return nil, l.unaffordable(err)
 	}
 	l.request.Settings.Choice = l.options.choice(l.asked)
+	if err := l.shielded.listen(ctx); err != nil {
+		return nil, &ending{err: err}
+	}
 	l.asked++
 	answer, err := l.runner.generate(ctx, &l.run.job, l.provider, l.request, l)
 	cause := context.Cause(ctx)
-	if answer != nil && err == nil && cause == nil && l.text.inCall == 0 {
+	if answer != nil && err == nil && cause == nil && l.text.inCall == 0 && l.shielded.silent() {
 		l.Text(answer.Text) // an adapter that does not stream
+		cause = context.Cause(ctx)
+	}
+	blocked := l.shielded.heard(life)
+	if cause == nil {
 		cause = context.Cause(ctx)
 	}
 	if errors.Is(cause, errBudget) && err == nil && answer != nil && answer.Stop != model.StopLength && !l.text.lost {
@@ -258,6 +280,8 @@ func (l *modelLoop) ask(life, ctx context.Context) (*model.Answer, *ending) {
 		return nil, &ending{err: err}
 	case answer == nil:
 		return nil, &ending{err: errors.New("the provider gave no answer")}
+	case blocked != nil:
+		return nil, &ending{err: blocked}
 	}
 	l.text.joins = l.text.joins && l.text.inCall == 0
 	return answer, nil
@@ -281,6 +305,7 @@ func (l *modelLoop) callText(answer *model.Answer) string {
 
 // refuse records the calls of an answer that are not run.
 func (l *modelLoop) refuse(answer *model.Answer) {
+	l.shielded.clean(answer.ToolCalls)
 	first := len(l.tools.calls)
 	l.record(answer.ToolCalls)
 	for i := first; i < len(l.tools.calls); i++ {

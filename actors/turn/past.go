@@ -171,6 +171,7 @@ func (l *modelLoop) rejudge(ctx context.Context, calls []*conversationpb.OpenCal
 		judged := l.judge(ctx, c.at, c.key)
 		c.tool, c.args, c.details, c.problem, c.open = judged.tool, judged.args, judged.details, judged.problem, judged.open
 		known := find(calls, c.open.GetId())
+		l.shielded.resumed(ctx, c, known)
 		if !l.inDoubt(known) {
 			continue
 		}

@@ -37,6 +37,7 @@ type court struct {
 	before func(*conversationpb.Command) error
 	after  func(*conversationpb.Command) error
 	pages  []*page
+	guard  Guard
 }
 
 func newCourt(t *testing.T, rounds ...func(model.Stream) (*model.Answer, error)) *court {
@@ -59,7 +60,7 @@ func newCourt(t *testing.T, rounds ...func(model.Stream) (*model.Answer, error))
 
 func (c *court) newRunner() {
 	c.t.Helper()
-	c.renew(c.t, func(config *Config) { config.History, config.Publisher = rows{c}, c })
+	c.renew(c.t, func(config *Config) { config.History, config.Publisher, config.Guard = rows{c}, c, c.guard })
 	c.mu.Lock()
 	c.runner = c.Runner
 	c.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/aegis"
 	"parley/actors/provider"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
@@ -36,6 +37,7 @@ type title struct {
 	provider model.Provider
 	request  *model.Request
 	meter    model.Meter
+	shield   *aegis.Shield // takes out of it what it takes out of answers
 
 	end   context.CancelFunc
 	done  chan struct{} // nil = not started; closed when the call has ended
@@ -60,7 +62,7 @@ func newTitle(l *modelLoop) *title {
 	if asked == nil || l.money.limited && maker.GetPrice() == nil {
 		return nil
 	}
-	t := &title{runner: l.runner, run: l.run, provider: asked, request: &model.Request{
+	t := &title{runner: l.runner, run: l.run, shield: l.shielded.now(), provider: asked, request: &model.Request{
 		Agent: &agentpb.Agent{Id: l.agent.GetId(), Instructions: titlePrompt, Model: maker},
 		RunID: l.run.job.RunID, ProjectID: l.run.job.ProjectID, Messages: []model.Message{{Role: model.User, Content: text}}, MaxOutputTokens: titleTokens,
 	}}
@@ -145,7 +147,7 @@ func (t *title) make(ctx context.Context) {
 		log.LogAttrs(ctx, slog.LevelDebug, "no title", about(t.run, err)...)
 		return
 	}
-	t.said = cleanTitle(answer.Text)
+	t.said = cleanTitle(t.shield.Clean(answer.Text))
 }
 
 // cancel cancels the model call and waits for its end.

@@ -17,6 +17,7 @@ const maxWindow = 2000
 type windowNeeds struct {
 	history bool // the model wants to read what was said before
 	tools   []model.Tool
+	admit   func(ctx context.Context, file *conversationpb.FileRef, text string) (left, note string) // judges a document's text
 }
 
 // window is the newest part of the conversation that fits into the model's context beside the instructions, the tools and
@@ -28,6 +29,7 @@ func (r *Runner) window(ctx context.Context, job Job, agent *agentpb.Agent, need
 	room := model.Window(agent, needs.tools)
 	attached := &attachments{
 		files: r.config.Files, documents: r.config.Documents, tenant: job.TenantID, texts: r.texts, agent: agent, log: r.config.Logger,
+		admit: needs.admit,
 	}
 	if err := attached.to(ctx, &newest, job.UserMessage.GetFiles(), room-room/4); err != nil {
 		return nil, err

@@ -108,6 +108,7 @@ type Agent struct {
 	BudgetBinds   bool     `protobuf:"varint,22,opt,name=budget_binds,json=budgetBinds,proto3" json:"budget_binds,omitempty"`
 	Projects      []string `protobuf:"bytes,23,rep,name=projects,proto3" json:"projects,omitempty"` // that an agent of the configuration serves; empty = all
 	Exposed       bool     `protobuf:"varint,24,opt,name=exposed,proto3" json:"exposed,omitempty"`  // other agents reach it over A2A
+	Shield        string   `protobuf:"bytes,25,opt,name=shield,proto3" json:"shield,omitempty"`     // judges what it reads, calls and says (package actors/core/aegis); empty = nothing does
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -308,6 +309,13 @@ func (x *Agent) GetExposed() bool {
 		return x.Exposed
 	}
 	return false
+}
+
+func (x *Agent) GetShield() string {
+	if x != nil {
+		return x.Shield
+	}
+	return ""
 }
 
 // Tool is one tool the agent may call: run over HTTP, or by the caller's side.
@@ -1964,7 +1972,7 @@ var File_agentpb_agent_proto protoreflect.FileDescriptor
 
 const file_agentpb_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x13agentpb/agent.proto\x12\fparley.agent\"\xaa\a\n" +
+	"\x13agentpb/agent.proto\x12\fparley.agent\"\xc2\a\n" +
 	"\x05Agent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -1996,7 +2004,8 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"background\x12!\n" +
 	"\fbudget_binds\x18\x16 \x01(\bR\vbudgetBinds\x12\x1a\n" +
 	"\bprojects\x18\x17 \x03(\tR\bprojects\x12\x18\n" +
-	"\aexposed\x18\x18 \x01(\bR\aexposed\"\x88\x02\n" +
+	"\aexposed\x18\x18 \x01(\bR\aexposed\x12\x16\n" +
+	"\x06shield\x18\x19 \x01(\tR\x06shield\"\x88\x02\n" +
 	"\x04Tool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x16\n" +

@@ -1691,6 +1691,8 @@ type OpenCall struct {
 	Details         []byte                 `protobuf:"bytes,9,opt,name=details,proto3" json:"details,omitempty"`                                            // JSON object for the action: prompt, questions, ...; beside args
 	ActionTimeoutMs int64                  `protobuf:"varint,10,opt,name=action_timeout_ms,json=actionTimeoutMs,proto3" json:"action_timeout_ms,omitempty"` // how long a person has, by the tool's policy; 0 = Limits.ActionTimeout
 	OfCaller        bool                   `protobuf:"varint,11,opt,name=of_caller,json=ofCaller,proto3" json:"of_caller,omitempty"`                        // the tool came with the request, see TurnOptions
+	Blocked         string                 `protobuf:"bytes,12,opt,name=blocked,proto3" json:"blocked,omitempty"`                                           // why the agent's shield does not let it run; empty = it does
+	Guarded         bool                   `protobuf:"varint,13,opt,name=guarded,proto3" json:"guarded,omitempty"`                                          // the shield wants a person to approve it: a remembered approval does not do
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1798,6 +1800,20 @@ func (x *OpenCall) GetActionTimeoutMs() int64 {
 func (x *OpenCall) GetOfCaller() bool {
 	if x != nil {
 		return x.OfCaller
+	}
+	return false
+}
+
+func (x *OpenCall) GetBlocked() string {
+	if x != nil {
+		return x.Blocked
+	}
+	return ""
+}
+
+func (x *OpenCall) GetGuarded() bool {
+	if x != nil {
+		return x.Guarded
 	}
 	return false
 }
@@ -9853,7 +9869,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\aby_user\x18\x14 \x01(\tR\x06byUser\x12\x19\n" +
 	"\bby_token\x18\x15 \x01(\tR\abyToken\x12'\n" +
 	"\x0fruntime_context\x18\x16 \x01(\fR\x0eruntimeContext\x12\x16\n" +
-	"\x06deaths\x18\x17 \x01(\rR\x06deaths\"\xbd\x02\n" +
+	"\x06deaths\x18\x17 \x01(\rR\x06deaths\"\xf1\x02\n" +
 	"\bOpenCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12-\n" +
@@ -9868,7 +9884,9 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\adetails\x18\t \x01(\fR\adetails\x12*\n" +
 	"\x11action_timeout_ms\x18\n" +
 	" \x01(\x03R\x0factionTimeoutMs\x12\x1b\n" +
-	"\tof_caller\x18\v \x01(\bR\bofCaller\"\x8e\x02\n" +
+	"\tof_caller\x18\v \x01(\bR\bofCaller\x12\x18\n" +
+	"\ablocked\x18\f \x01(\tR\ablocked\x12\x18\n" +
+	"\aguarded\x18\r \x01(\bR\aguarded\"\x8e\x02\n" +
 	"\x04Step\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x120\n" +
 	"\x03use\x18\x02 \x01(\v2\x1c.parley.conversation.ToolUseH\x00R\x03use\x12<\n" +

@@ -83,6 +83,7 @@ type Mutation struct {
 
 // Result is what is decided about a call.
 type Result struct {
+	TraceID   string // under which it is kept; empty = it is not
 	Mode      string
 	Decision  Decision
 	Enforced  bool
@@ -92,6 +93,55 @@ type Result struct {
 	Mutations []Mutation
 	// Sanitized is the resource without what is redacted: what to go on with. nil = as it is.
 	Sanitized json.RawMessage
+}
+
+// Reasons are the words of all findings, in their order; never nil.
+func (r *Result) Reasons() []string {
+	reasons := make([]string, 0, len(r.Findings))
+	for _, f := range r.Findings {
+		reasons = append(reasons, f.Reason)
+	}
+	return reasons
+}
+
+// Stopped says why a call must not go on where nobody can be asked about it, false when it may.
+func (r *Result) Stopped() (reasons string, stopped bool) {
+	if !r.Enforced || r.Decision < Sandbox {
+		return "", false
+	}
+	return strings.Join(r.Deciding(), "; "), true
+}
+
+// Deciding are the words of the findings that made the decision what it is, each once.
+func (r *Result) Deciding() []string {
+	var reasons []string
+	for _, f := range r.Findings {
+		if f.Decision == r.Decision && !slices.Contains(reasons, f.Reason) {
+			reasons = append(reasons, f.Reason)
+		}
+	}
+	return reasons
+}
+
+// Part is a member of the resource to go on with: the one that is left of it, or the one that came.
+func (r *Result) Part(name string, came json.RawMessage) json.RawMessage {
+	if len(r.Sanitized) == 0 {
+		return came
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(r.Sanitized, &members) != nil || len(members[name]) == 0 {
+		return came // unreachable: it was made of what came
+	}
+	return members[name]
+}
+
+// How says how a call is asked about.
+type How struct {
+	TraceID string // empty = a new one
+	// Approved uses up the approval of the call, if it has one. nil = it has none.
+	Approved func(ctx context.Context) (bool, error)
+	// Counted says that this very call was counted before, Again that it is not kept either: it is told the same.
+	Counted, Again bool
 }
 
 // Ports are what a shield needs of the rest of the server.

@@ -41,9 +41,9 @@ func (j *judgement) value(value any, place, key string) any {
 	switch v := value.(type) {
 	case string:
 		j.reach(v, place, key)
-		return j.text(v, place)
+		return j.text(v, place, key)
 	case json.Number:
-		if clean := j.text(v.String(), place); clean != v.String() {
+		if clean := j.text(v.String(), place, key); clean != v.String() {
 			return clean
 		}
 		return v
@@ -88,20 +88,20 @@ func (j *judgement) redacts(class dlp.Class) bool {
 	return class == dlp.Secret && j.shield.DLP.RedactSecrets || class == dlp.Personal && j.shield.DLP.RedactPII
 }
 
-// text returns a text without secrets and personal data.
-func (j *judgement) text(text, place string) string {
+// text returns a text without secrets and personal data. Its name says what it is, where it is the name of a secret.
+func (j *judgement) text(text, place, name string) string {
 	if !j.shield.DLP.RedactSecrets && !j.shield.DLP.RedactPII || len(text) > dlp.MaxText {
 		return text
 	}
 	var clean strings.Builder
 	last := 0
-	for _, f := range dlp.Scan(text) {
+	for _, f := range dlp.ScanNamed(name, text) {
 		if !j.redacts(f.Class) {
 			continue
 		}
 		j.find(Redact, severity(f), "dlp_"+string(f.Kind), "the text holds "+article(f.Kind), place)
 		clean.WriteString(text[last:f.Start])
-		clean.WriteString("[REDACTED:" + string(f.Kind) + "]")
+		clean.WriteString(mark(f.Kind))
 		last = f.End
 	}
 	if last == 0 {

@@ -52,7 +52,7 @@ func (c *Catalog) CreateAgent(ctx context.Context, caller Caller, in AgentInput)
 	if err = checkAgentTexts(value(in.Description), status); err != nil {
 		return nil, err
 	}
-	if err = c.checkConfig(caller.ProjectID, draft); err != nil {
+	if err = c.checkConfig(ctx, caller.TenantID, caller.ProjectID, draft); err != nil {
 		return nil, err
 	}
 	key := c.newKey(name, "agent")
@@ -103,7 +103,12 @@ func checkDescription(description string) error {
 }
 
 // checkConfig refuses a config that could not be run.
-func (c *Catalog) checkConfig(projectID string, draft *definition.Draft) error {
+func (c *Catalog) checkConfig(ctx context.Context, tenantID, projectID string, draft *definition.Draft) error {
+	if id := draft.Parsed.ShieldID; id != "" {
+		if _, err := c.Shield(ctx, tenantID, projectID, id); err != nil {
+			return invalid(failure.AgentShieldGone).In("config.shieldId").Param("shield", id)
+		}
+	}
 	if c.env.CheckAgent == nil {
 		return nil
 	}
@@ -134,10 +139,10 @@ func (c *Catalog) PageAgents(projectID, status string, limit, offset int) ([]*di
 
 // UpdateAgent changes an agent.
 func (c *Catalog) UpdateAgent(ctx context.Context, caller Caller, key string, in AgentInput) (*directorypb.Agent, error) {
-	return c.changeAgent(ctx, caller, key, func(agent *directorypb.Agent) error { return c.applyAgent(caller, in, agent) })
+	return c.changeAgent(ctx, caller, key, func(agent *directorypb.Agent) error { return c.applyAgent(ctx, caller, in, agent) })
 }
 
-func (c *Catalog) applyAgent(caller Caller, in AgentInput, agent *directorypb.Agent) (err error) {
+func (c *Catalog) applyAgent(ctx context.Context, caller Caller, in AgentInput, agent *directorypb.Agent) (err error) {
 	draft := agent.GetDraft()
 	if in.Name != nil {
 		if draft.Name, err = agentName(*in.Name); err != nil {
@@ -161,7 +166,7 @@ func (c *Catalog) applyAgent(caller Caller, in AgentInput, agent *directorypb.Ag
 		agent.Metadata = metadata
 	}
 	if len(in.Config) > 0 {
-		if err = c.applyConfig(agent, in.Config); err != nil {
+		if err = c.applyConfig(ctx, agent, in.Config); err != nil {
 			return err
 		}
 	}
@@ -170,7 +175,7 @@ func (c *Catalog) applyAgent(caller Caller, in AgentInput, agent *directorypb.Ag
 }
 
 // applyConfig puts a config in place of the stored one. A native one never overwrites a connected agent.
-func (c *Catalog) applyConfig(agent *directorypb.Agent, raw json.RawMessage) error {
+func (c *Catalog) applyConfig(ctx context.Context, agent *directorypb.Agent, raw json.RawMessage) error {
 	stored := agent.GetDraft()
 	if definition.KindOf(stored.GetConfig()) == definition.Connected && definition.KindOf(raw) != definition.Connected {
 		return nil
@@ -179,7 +184,7 @@ func (c *Catalog) applyConfig(agent *directorypb.Agent, raw json.RawMessage) err
 	if refused != nil {
 		return refused
 	}
-	if err := c.checkConfig(agent.GetProjectId(), draft); err != nil {
+	if err := c.checkConfig(ctx, agent.GetTenantId(), agent.GetProjectId(), draft); err != nil {
 		return err
 	}
 	former, err := definition.ParseSealed(stored.GetSealed())

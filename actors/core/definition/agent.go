@@ -20,6 +20,7 @@ type Config struct {
 	KnowledgeKey    string      `json:"knowledgeEngineKey,omitempty"`
 	InputGuardrail  string      `json:"inputGuardrailKey,omitempty"`
 	OutputGuardrail string      `json:"outputGuardrailKey,omitempty"`
+	ShieldID        string      `json:"shieldId,omitempty"`
 	ToolBindings    []Binding   `json:"toolBindings,omitempty"`
 	MaxTurns        int         `json:"maxTurns,omitempty"`
 	Titles          bool        `json:"titles,omitempty"`
@@ -114,8 +115,9 @@ func Show(config []byte, sealed Sealed) json.RawMessage {
 	}
 	shown, err := json.Marshal(struct {
 		Kind       string          `json:"kind"`
+		ShieldID   string          `json:"shieldId,omitempty"`
 		Connection shownConnection `json:"connection"`
-	}{Connected, shownConnection{parsed.Connection, hasKey}})
+	}{Connected, parsed.ShieldID, shownConnection{parsed.Connection, hasKey}})
 	if err != nil { // of text that was JSON
 		return config
 	}

@@ -78,6 +78,7 @@ func Read(raw []byte) (*Draft, *failure.Failure) {
 
 func (d *Draft) readConnected(raw []byte) *failure.Failure {
 	var sent struct {
+		ShieldID   string `json:"shieldId"`
 		Connection *struct {
 			Connection
 			Provider string          `json:"provider"`
@@ -109,7 +110,7 @@ func (d *Draft) readConnected(raw []byte) *failure.Failure {
 	case c.Model == "" && c.Protocol != "a2a":
 		return invalid(failure.ConnectedModelMissing)
 	}
-	refused := plain("config.connection", c.Model, c.CredentialProviderKey, c.ResponsePath)
+	refused := plain("config.connection", c.Model, c.CredentialProviderKey, c.ResponsePath, sent.ShieldID)
 	if refused != nil {
 		return refused
 	}
@@ -119,7 +120,7 @@ func (d *Draft) readConnected(raw []byte) *failure.Failure {
 	if refused = d.apiKey(sent.Connection.APIKey); refused != nil {
 		return refused
 	}
-	d.Parsed = &Config{Kind: Connected, Connection: &c}
+	d.Parsed = &Config{Kind: Connected, Connection: &c, ShieldID: strings.TrimSpace(sent.ShieldID)}
 	return d.encode(d.Parsed, nil)
 }
 
@@ -149,7 +150,7 @@ func (d *Draft) readNative(raw []byte) *failure.Failure {
 	if refused := unmarshal("config", raw, &config); refused != nil {
 		return refused
 	}
-	config.ModelKey, config.Connection = strings.TrimSpace(config.ModelKey), nil
+	config.ModelKey, config.ShieldID, config.Connection = strings.TrimSpace(config.ModelKey), strings.TrimSpace(config.ShieldID), nil
 	switch {
 	case config.ModelKey == "":
 		return invalid(failure.AgentModelMissing)
@@ -181,7 +182,7 @@ func (d *Draft) readNative(raw []byte) *failure.Failure {
 
 // plain refuses keys and names that no log line and no header could show as they are.
 func (c *Config) plain() *failure.Failure {
-	refused := plain("config", c.ModelKey, c.PromptKey, c.KnowledgeKey, c.InputGuardrail, c.OutputGuardrail)
+	refused := plain("config", c.ModelKey, c.PromptKey, c.KnowledgeKey, c.InputGuardrail, c.OutputGuardrail, c.ShieldID)
 	for i := range c.ToolBindings {
 		if refused == nil {
 			refused = plain("config.toolBindings", append([]string{c.ToolBindings[i].Source, c.ToolBindings[i].SourceKey}, c.ToolBindings[i].ToolNames...)...)

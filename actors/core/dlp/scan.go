@@ -28,8 +28,7 @@ type Finding struct {
 // MaxText bounds a text that is scanned, in bytes; of a longer one the caller decides.
 const MaxText = 16 << 20
 
-// Scan returns what is in a text, in order, without overlaps: the longer of two that overlap, of equal ones the first in the list of
-// patterns.
+// Scan returns what is in a text, in order, without overlaps, every byte of what was found: of equal ones the first in the list of patterns.
 func Scan(text string) []Finding {
 	s := scanner{}
 	s.view(asItIs(text))
@@ -42,6 +41,26 @@ func Scan(text string) []Finding {
 	s.decode(text)
 	return disjoint(s.found)
 }
+
+// ScanNamed scans a text that stands under a name, as the value of a member does: that of a secret says that the text is one.
+func ScanNamed(name, text string) []Finding {
+	lower := strings.ToLower(name)
+	if len(name) > longestName || !isPassword(lower) && !isSecretName(lower) && lower != "authorization" {
+		return Scan(text)
+	}
+	prefix := name + ": "
+	found := Scan(prefix + text)
+	kept := found[:0]
+	for _, f := range found {
+		if f.Start, f.End = max(f.Start-len(prefix), 0), f.End-len(prefix); f.End > f.Start {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// longestName bounds a name that says what a value is.
+const longestName = 40
 
 // scanner collects findings of all views of a text.
 type scanner struct {
@@ -115,7 +134,7 @@ func (s *scanner) add(v view, kind Kind, class Class, start, end int) {
 	s.found = append(s.found, Finding{Kind: kind, Class: class, Start: start, End: end})
 }
 
-// disjoint sorts findings and drops those that a longer one covers or cuts.
+// disjoint sorts findings and drops those that another one covers. Of two that overlap the longer one has what both have.
 func disjoint(found []Finding) []Finding {
 	if len(found) < 2 {
 		return found
@@ -127,11 +146,14 @@ func disjoint(found []Finding) []Finding {
 	for _, f := range found[1:] {
 		last := &kept[len(kept)-1]
 		switch {
-		case f.Start >= last.End:
-			kept = append(kept, f)
-		case f.End-f.Start > last.End-last.Start:
-			*last = f
+		case f.End <= last.End:
+			continue
+		case f.Start < last.End && f.End-f.Start > last.End-last.Start:
+			last.End = f.Start // which is behind its start: of two with one start the longer is first
+		case f.Start < last.End:
+			f.Start = last.End
 		}
+		kept = append(kept, f)
 	}
 	return kept
 }

@@ -11,6 +11,8 @@ const (
 	ApprovalExpired  Reason = "approval_expired"
 	BadApproval      Reason = "bad_approval"
 	ShieldsNotReady  Reason = "shields_not_ready"
+	ShieldBlocked    Reason = "shield_blocked"
+	AgentShieldGone  Reason = "agent_shield_gone"
 )
 
 // shieldWords are the default words of these reasons; empty for any other.
@@ -32,6 +34,10 @@ func shieldWords(r Reason) string {
 		return "The approval has expired"
 	case ShieldsNotReady:
 		return "A node of the cluster is of an older release, which has no shields"
+	case ShieldBlocked:
+		return "Blocked by Aegis shield: {reasons}"
+	case AgentShieldGone:
+		return "The agent's shield \"{shield}\" does not exist"
 	case BadApproval:
 		return "An approval needs a call and a time to live"
 	default:

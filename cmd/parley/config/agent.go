@@ -44,6 +44,9 @@ type Agent struct {
 	Background bool `key:"background"`
 	// Lets other agents call this one over A2A, with a token of the Client API. Default false.
 	Exposed bool `key:"exposed"`
+	// Id of the shield (Aegis) of each project that judges what the agent reads, calls and says; "default" is there in every project.
+	// None when empty.
+	Shield string `key:"shield"`
 }
 
 // Model configures the access to a model.

@@ -80,12 +80,16 @@ func (c *Config) agentRecord(k *checker, key string, a *Agent) *agentpb.Agent {
 	if slices.Contains(a.Projects, "") {
 		k.failf(key+".projects", "must not hold an empty id")
 	}
+	if len(a.Shield) > 128 {
+		k.failf(key+".shield", "is longer than 128 bytes")
+	}
 	c.checkItem(k, key, a)
 	record := &agentpb.Agent{
 		Id: a.ID, Name: a.Name, Description: a.Description, Version: a.Version, Instructions: a.Instructions,
 		MaxTurns:     int32(a.MaxTurns),
 		Background:   a.Background,
 		Exposed:      a.Exposed,
+		Shield:       a.Shield,
 		Projects:     a.Projects,
 		Metadata:     agentMetadata(k, key, a),
 		Capabilities: capabilityRecord(&a.Capabilities),

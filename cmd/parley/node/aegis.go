@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,41 +14,65 @@ import (
 	"parley/actors/core/failure"
 	"parley/actors/core/feature"
 	"parley/actors/core/permission"
+	"parley/actors/guard"
+	"parley/actors/turn/tool"
 	"parley/cmd/parley/node/ids"
 	"parley/httpedge/dashboard"
 	engine "parley/httpedge/permission"
 	"parley/proto/decisionpb"
+	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
 
-// aegis implements handler.Aegis.
+// aegis implements handler.Aegis, and turn.Guard for the turns of this node.
 type aegis struct {
+	*guard.Guard
+
 	ids      ids.IDs
 	counted  *attempts
 	verdicts *verdicts
 	features *feature.Gate
+	known    guard.Known // of the door
 }
 
-// newAegis starts what shields need of this node.
-func (n *Node) newAegis(mint ids.IDs) *aegis {
+// newAegis makes what asks shields. Its verdicts are written from start on.
+func (n *Node) newAegis() *aegis {
+	mint := ids.New(n.shards)
 	a := &aegis{
 		ids: mint, features: n.features, counted: &attempts{client: &client{n}, ids: mint, features: n.features, key: []byte("aegis")},
 		verdicts: &verdicts{
 			client: &client{n}, newID: mint.NewID, keep: n.config.Permissions.DecisionRetention, log: n.log,
-			queue: make(chan *decisionpb.Verdict, 16*permission.MaxBatch), ended: make(chan struct{}),
+			queue: make(chan *decisionpb.Verdict, 16*permission.MaxBatch), over: make(chan struct{}), ended: make(chan struct{}),
 			lost: prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_aegis_verdicts_lost_total", Help: "Verdicts of shields that were not kept, or may not have been."}),
 		},
 	}
 	n.metrics.MustRegister(a.verdicts.lost)
+	shields := sync.OnceValue(n.newCatalog) // the directory opens after this
+	a.Guard = guard.New(guard.Parts{
+		Ready: a.Ready, Fits: tool.Checks{}.Args, Take: a.take, Keep: a.keep, NewID: mint.NewID,
+		Shield: func(ctx context.Context, tenantID, projectID, id string) (*directorypb.Shield, error) {
+			return shields().Shield(ctx, tenantID, projectID, id)
+		},
+		Roles: func(_ context.Context, tenantID, userID string) []string {
+			if user := n.directory.accounts.Load().KnownUser(tenantID, userID); user.GetRole() != "" {
+				return []string{user.GetRole()}
+			}
+			return nil
+		},
+	})
+	return a
+}
+
+// start writes verdicts until the node stops.
+func (a *aegis) start(n *Node) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go a.verdicts.run(ctx)
 	n.later(func(stop context.Context) {
-		close(a.verdicts.queue)
+		close(a.verdicts.over)
 		defer context.AfterFunc(stop, cancel)()
 		<-a.verdicts.ended
 		cancel()
 	})
-	return a
 }
 
 // ApprovalID derives an id from a call.
@@ -58,8 +83,8 @@ func (a *aegis) IsApproval(id string) bool {
 	return len(id) == len(a.ApprovalID("")) && strings.HasPrefix(id, approval.Prefix+"_")
 }
 
-// Take counts a call of a minute at the owner of its window.
-func (a *aegis) Take(ctx context.Context, key string, perMinute int) (bool, error) {
+// take counts a call of a minute at the owner of its window.
+func (a *aegis) take(ctx context.Context, key string, perMinute int) (bool, error) {
 	allowed, _, err := a.counted.Take(ctx, "aegis\x00"+key, dashboard.Limit{Most: perMinute, Window: time.Minute})
 	return allowed, err
 }
@@ -72,12 +97,14 @@ func (a *aegis) Ready() error {
 	return nil
 }
 
-// Keep has a verdict written.
-func (a *aegis) Keep(ctx context.Context, verdict *decisionpb.Verdict) error {
+// keep has a verdict written.
+func (a *aegis) keep(ctx context.Context, verdict *decisionpb.Verdict) error {
 	verdict.At = time.Now().UnixMilli()
 	select {
 	case a.verdicts.queue <- verdict:
 		return nil
+	case <-a.verdicts.over:
+		return failure.New(failurepb.Code_UNAVAILABLE, failure.ServerShuttingDown)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -93,31 +120,44 @@ type verdicts struct {
 	keep   time.Duration
 	log    *slog.Logger
 	queue  chan *decisionpb.Verdict
+	over   chan struct{} // closed when no more are to be brought
 	ended  chan struct{}
 	lost   prometheus.Counter
 }
 
-// run writes until the queue is closed and empty.
+// run writes until it is over and nothing is left.
 func (v *verdicts) run(ctx context.Context) {
 	defer close(v.ended)
-	for first := range v.queue {
-		batch := []*decisionpb.Verdict{first}
-		pause := time.NewTimer(verdictPause)
-		for waiting := true; waiting && len(batch) < permission.MaxBatch; {
+	for {
+		var batch []*decisionpb.Verdict
+		select {
+		case first := <-v.queue:
+			batch = append(batch, first)
+		case <-v.over:
 			select {
-			case next, open := <-v.queue:
-				if !open {
-					waiting = false
-					break
-				}
-				batch = append(batch, next)
-			case <-pause.C:
-				waiting = false
+			case first := <-v.queue:
+				batch = append(batch, first)
+			default:
+				return
 			}
 		}
-		pause.Stop()
-		v.write(ctx, batch)
+		v.write(ctx, v.gather(batch))
 	}
+}
+
+// gather adds what comes within a moment.
+func (v *verdicts) gather(batch []*decisionpb.Verdict) []*decisionpb.Verdict {
+	pause := time.NewTimer(verdictPause)
+	defer pause.Stop()
+	for len(batch) < permission.MaxBatch {
+		select {
+		case next := <-v.queue:
+			batch = append(batch, next)
+		case <-pause.C:
+			return batch
+		}
+	}
+	return batch
 }
 
 func (v *verdicts) write(ctx context.Context, batch []*decisionpb.Verdict) {

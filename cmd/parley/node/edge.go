@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/actors/core/feature"
+	"parley/actors/guard"
 	"parley/actors/inference"
 	"parley/actors/turn/tool"
 	"parley/cmd/parley/node/configure"
@@ -58,7 +59,7 @@ func (n *Node) startOps(context.Context) error {
 }
 
 func (n *Node) startHub(context.Context) error {
-	reach := &client{n}
+	reach := n.door()
 	conversations := &runtime{reach, n.router}
 	var err error
 	n.edge.live = live.New(convapi.NewUpstream(conversations, reach), n.shardNumbers(), n.followFeed)
@@ -115,7 +116,7 @@ func (n *Node) buildServer(conversations *runtime, mint ids.IDs) error {
 	}
 	surface := convapi.New(settings, convapi.Parts{
 		Runtime: conversations, Agents: n.directory.agents, IDs: mint, Hub: n.edge.hub,
-		Files: n.storage.files, Entities: &client{n}, PDF: printer,
+		Files: n.storage.files, Entities: n.door(), PDF: printer,
 		Authorizer: hooks.Authorizer(), CheckCallback: configure.CheckCallback(n.outbound.guard),
 		CanQueue: func() bool { return n.features.On(feature.Console) }, CheckArgs: tool.Checks{}.Args,
 	}).Surface()
@@ -194,11 +195,17 @@ func (n *Node) startPermissions(mint ids.IDs) (*permission.Engine, error) {
 	return engine, nil
 }
 
+// door is how people and programs reach entities: past the shields of agents.
+func (n *Node) door() *guard.Door {
+	return &guard.Door{Client: &client{n}, Guard: n.outbound.shields.Guard, Agents: n.directory.agents.Versions(), Known: &n.outbound.shields.known}
+}
+
 // mountClient mounts the Client API and the gateway. Both authorize their routes in the same way. It returns the API, whose resources
 // signed-in users have, too.
 func (n *Node) mountClient(
 	conversations *runtime, mint ids.IDs, tokens *token.Authenticator, permissions *permission.Engine, hooks endpoint.Authorizer,
 ) (*clientapi.API, error) {
+	n.outbound.shields.start(n)
 	meter, stopMeter := usage.New(n.route(), n.log, n.metrics)
 	n.later(stopMeter)
 	n.later(n.outbound.door.Stop)
@@ -219,10 +226,10 @@ func (n *Node) mountClient(
 		spool.New(filepath.Join(n.config.DataDir, uploadsFolder), int64(n.config.Gateway.UploadSpace)),
 	}))
 	api := clientapi.New(settings, clientapi.Parts{
-		Runtime: conversations, Entities: &client{n}, Agents: n.directory.agents,
+		Runtime: conversations, Entities: n.door(), Agents: n.directory.agents,
 		Accounts: n.directory.accounts.Load(), Catalog: n.newCatalog(), Sealer: n.directory.seal, Files: n.storage.files, IDs: mint, Hub: n.edge.hub, Console: n.consoleParts(mint, caller), Gateway: inferring,
 		Release: handler.Release{CanPush: func() bool { return n.features.On(feature.Webhooks) }, Current: func() bool { return n.features.On(feature.Console) }, CanBudget: func() bool { return n.features.On(feature.Aegis) }},
-		Schemas: tool.Checks{}, Aegis: n.newAegis(mint), Authorizer: hooks, Permissions: permissions, Webhooks: n.directory.webhooks.Load(), AuditChain: n.chainOf,
+		Schemas: tool.Checks{}, Aegis: n.outbound.shields, Authorizer: hooks, Permissions: permissions, Webhooks: n.directory.webhooks.Load(), AuditChain: n.chainOf,
 		CheckCallback: configure.CheckCallback(n.outbound.guard), InviteLink: inviteLink(&n.config.Accounts),
 	})
 

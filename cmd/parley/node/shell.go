@@ -48,6 +48,7 @@ type outbound struct {
 	couriers  *courier.Couriers  // tell webhook endpoints
 	tools     *tool.Toolbox      // of the turns, and of people who try a tool
 	door      *spending.Door     // of all calls that budgets and quotas count
+	shields   *aegis             // judge what agents and callers read, call and say
 }
 
 func (n *Node) startActors(context.Context) error {
@@ -161,12 +162,11 @@ func (n *Node) newRunner(streams *actors.LiveStreams) (*turn.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.outbound.tools = box
-	n.outbound.door = n.newDoor()
+	n.outbound.tools, n.outbound.shields, n.outbound.door = box, n.newAegis(), n.newDoor()
 	return turn.New(turn.Config{
 		Door:   n.outbound.door,
 		Agents: n.directory.agents.Versions(), History: n.shell.reads, Providers: n.outbound.providers, Publisher: streams,
-		Tools: box, Files: turnFiles{n}, Images: turnFiles{n}, Documents: document.Text, Open: n.directory.seal.Open,
+		Tools: box, Files: turnFiles{n}, Images: turnFiles{n}, Documents: document.Text, Open: n.directory.seal.Open, Guard: n.outbound.shields,
 		MaxConcurrent: n.config.Turn.MaxConcurrent, MaxRounds: n.config.Turn.MaxRounds, MaxText: int(n.config.Turn.MaxAnswer),
 		Timeout: n.config.Turn.Timeout, MeterTokens: n.config.Turn.MeterTokens,
 		MaxToolResult: int(n.config.Tools.MaxResult), MaxTurnResults: int(n.config.Tools.MaxTurnResults),

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"parley/actors/core/access"
+	"parley/actors/core/aegis"
 	"parley/actors/core/catalog"
 	"parley/actors/core/entity"
 	"parley/actors/core/identity"
@@ -13,7 +14,6 @@ import (
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
 	"parley/proto/agentpb"
-	"parley/proto/decisionpb"
 )
 
 // Permissions decide what a caller may do besides what the route takes, see permission.Engine.
@@ -74,10 +74,8 @@ type Aegis interface {
 	ApprovalID(binding string) string
 	// IsApproval says whether a text can be such an id.
 	IsApproval(id string) bool
-	// Take counts a call under a key in the whole cluster, and says whether it is one of those that a minute may have.
-	Take(ctx context.Context, key string, perMinute int) (bool, error)
-	// Keep has a verdict written with others, within a moment. It waits while too many are to be written.
-	Keep(ctx context.Context, verdict *decisionpb.Verdict) error
+	// Judge judges a call, and has the verdict kept with others, within a moment. It waits while too many are to be written.
+	Judge(ctx context.Context, shield *aegis.Shield, call *aegis.Call, how aegis.How) (*aegis.Result, error)
 }
 
 // Schemas says what is wrong, in errors of the caller's.

@@ -19,7 +19,6 @@ import (
 	"parley/httpedge/clientapi/render"
 	"parley/httpedge/endpoint"
 	"parley/proto/approvalpb"
-	"parley/proto/decisionpb"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -131,27 +130,19 @@ func (a *api) evaluateCall(ctx context.Context, in *evaluateInput) (*evaluationO
 		Result: in.Resource.Result, Actor: cmp.Or(in.Actor.ID, caller.UserID), Roles: in.Actor.Roles, SandboxReady: in.Context.SandboxAvailable,
 	}
 	approval := sync.OnceValue(func() string { return a.Aegis.ApprovalID(call.Binding(shield)) }) // few calls need one
-	result, err := shield.Evaluate(ctx, call, aegis.Ports{
-		Fits: a.Schemas.Args,
-		Take: func(ctx context.Context, key string, perMinute int) (bool, error) {
-			return a.Aegis.Take(ctx, record.GetProjectId()+"\x00"+record.GetId()+"\x00"+key, perMinute)
-		},
+	result, err := a.Aegis.Judge(ctx, shield, call, aegis.How{
+		TraceID:  in.TraceID,
 		Approved: func(ctx context.Context) (bool, error) { return a.approved(ctx, approval(), in.Context.ApprovalToken) },
 	})
 	if err != nil {
 		return nil, err
 	}
 	out := shown(result)
-	out.TraceID, out.ShieldID = cmp.Or(in.TraceID, a.IDs.NewID("trc")), record.GetId()
+	out.TraceID, out.ShieldID = result.TraceID, record.GetId()
 	if result.Decision == aegis.RequireApproval && result.Enforced {
-		if out.Approval, err = a.ask(ctx, approval(), record, call, out); err != nil {
-			return nil, err
-		}
+		out.Approval, err = a.ask(ctx, approval(), record, call, out)
 	}
-	return out, a.Aegis.Keep(ctx, &decisionpb.Verdict{
-		TraceId: out.TraceID, ProjectId: caller.ProjectID, ShieldId: out.ShieldID, ActorId: call.Actor, Stage: call.Stage, ResourceName: call.Name,
-		Decision: out.Decision, Risk: out.RiskScore, Reasons: out.Reasons, PolicyVersion: out.PolicyVersion, Enforced: out.Enforced,
-	})
+	return out, err
 }
 
 // present is a member that is there and not null.
@@ -164,12 +155,11 @@ func present(raw json.RawMessage) json.RawMessage {
 
 func shown(result *aegis.Result) *evaluationOut {
 	out := &evaluationOut{
-		ShieldMode: result.Mode, Decision: result.Decision.String(), Enforced: result.Enforced, RiskScore: result.Risk, Reasons: []string{},
+		ShieldMode: result.Mode, Decision: result.Decision.String(), Enforced: result.Enforced, RiskScore: result.Risk, Reasons: result.Reasons(),
 		PolicyVersion: result.Version, Findings: []findingSchema{}, Mutations: []mutationSchema{}, SanitizedResource: result.Sanitized,
 	}
 	for _, f := range result.Findings {
 		out.Findings = append(out.Findings, findingSchema{f.Code, f.Severity, f.Reason, f.Path})
-		out.Reasons = append(out.Reasons, f.Reason)
 	}
 	for _, m := range result.Mutations {
 		out.Mutations = append(out.Mutations, mutationSchema{m.Path, m.Action, m.Replacement})

@@ -1,0 +1,118 @@
+package aegis
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"parley/actors/core/dlp"
+)
+
+const (
+	// before is how many bytes of what was given away are looked at again: words that say what a number is stand there.
+	before = 192
+	// briefly is how many bytes may be held back and still be looked at with every piece; of more, when an eighth was added.
+	briefly = 256
+)
+
+// Stream takes secrets and personal data out of a text that comes in pieces. Of what came it holds back only what may still become part
+// of something. nil changes nothing.
+type Stream struct {
+	shield *Shield
+	before string // what was given away last, as it came
+	held   []byte
+	looked int // bytes that were held when they were last looked at
+}
+
+// Stream begins a text. nil = the shield takes nothing out.
+func (s *Shield) Stream() *Stream {
+	if !s.redacts() {
+		return nil
+	}
+	return &Stream{shield: s}
+}
+
+// redacts says whether anything is taken out of texts.
+func (s *Shield) redacts() bool {
+	return s.GetMode() == Enforce && (s.DLP.RedactSecrets || s.DLP.RedactPII)
+}
+
+// Write takes a piece and returns what can be given away.
+func (s *Stream) Write(piece string) string {
+	if s == nil {
+		return piece
+	}
+	s.held = append(s.held, piece...)
+	if len(s.held) > briefly && len(s.held) < s.looked+s.looked/8 {
+		return ""
+	}
+	s.looked = len(s.held)
+	return s.release(dlp.Open(string(s.held)))
+}
+
+// Close ends the text and returns the rest of it.
+func (s *Stream) Close() string {
+	if s == nil {
+		return ""
+	}
+	return s.release(len(s.held))
+}
+
+// release gives away so many of the bytes that are held.
+func (s *Stream) release(size int) string {
+	if size == 0 {
+		return ""
+	}
+	all := s.before + string(s.held)
+	last := len(s.before)
+	end := last + size
+	j := &judgement{shield: s.shield}
+	var clean strings.Builder
+	for _, f := range dlp.Scan(all) {
+		switch {
+		case !j.redacts(f.Class) || f.End <= last || f.Start >= end:
+			continue
+		case f.End > end:
+			end = max(last, f.Start)
+			continue
+		}
+		clean.WriteString(all[last:max(last, f.Start)])
+		clean.WriteString(mark(f.Kind))
+		last = f.End
+	}
+	clean.WriteString(all[last:end])
+	start := max(0, end-before)
+	for start < end && !utf8.RuneStart(all[start]) {
+		start++
+	}
+	s.before, s.held = all[start:end], append(s.held[:0], all[end:]...)
+	s.looked = len(s.held)
+	return clean.String()
+}
+
+// mark stands for what was taken out.
+func mark(kind dlp.Kind) string { return "[REDACTED:" + string(kind) + "]" }
+
+// Clean returns a text without what the shield takes out, without a decision: of texts that were, or will be, judged elsewhere.
+func (s *Shield) Clean(text string) string {
+	if s == nil || !s.redacts() {
+		return text
+	}
+	return (&judgement{shield: s}).text(text, "", "")
+}
+
+// CleanJSON does so with the texts and names of a JSON value. What is no JSON is cleaned as a text, which leaves it none.
+func (s *Shield) CleanJSON(raw []byte) []byte {
+	if s == nil || !s.redacts() || len(raw) == 0 {
+		return raw
+	}
+	value, err := decode(raw)
+	if err != nil {
+		return []byte(s.Clean(string(raw)))
+	}
+	j := &judgement{shield: s, call: &Call{}}
+	value = j.value(value, "", "")
+	if len(j.mutations) == 0 {
+		return raw
+	}
+	return encode(value)
+}

@@ -1,0 +1,90 @@
+package aegis_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/actors/core/aegis"
+	"parley/proto/directorypb"
+)
+
+func redacting(t *testing.T) *aegis.Shield {
+	t.Helper()
+	shield, wrong := aegis.Of(aegis.Default("t", "p"))
+	require.Nil(t, wrong)
+	return shield
+}
+
+// pieces are what texts of the test are made of: plain ones, and such as are taken out, disguised or not.
+func pieces() []string {
+	return []string{
+		"The order is on its way. ", "meet me at home dot ", "call ", "phone: ", "12 34 56 ", "a b c ", "I ", "\n", "  ", "at ", "x-ray ", "2024-01-02 ", "-----BEGIN ", "é ",
+		"4111 1111 1111 1111 ", "4111-1111-1111-1111, ", "4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 ", "jane.doe@corp.example.com ", "jane (at) corp (dot) com ", "+90 532 123 45 67 ", "TR33 0006 1005 1978 6457 8413 26 ",
+		"AKIAIOSFODNN7REALKEY ", "password: hunter22x ", "Authorization: Bearer abcdefghijklmnop1234 ", "https://bob:s3cretpw@db.corp.com/x ",
+		"c2tfbGl2ZV81MUg4YWJjZGVmZ2hpamtsbW5vcHFyc3Q= ", "s k _ l i v e _ 5 1 H 8 a b c d e f g h i j k l ", "４１１１ １１１１ １１１１ １１１１ ",
+		"-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabc def\n-----END RSA PRIVATE KEY-----\n", "192.168.10.77 ",
+	}
+}
+
+// TestStreamIsClean compares a text that comes in pieces with the same text at once: what is taken out is the same, wherever it is cut.
+func TestStreamIsClean(t *testing.T) {
+	shield := redacting(t)
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+	all := pieces()
+	for range 3000 {
+		var whole strings.Builder
+		for range 1 + random.IntN(6) {
+			whole.WriteString(all[random.IntN(len(all))])
+		}
+		text := whole.String()
+		stream := shield.Stream()
+		var got strings.Builder
+		for rest := text; rest != ""; {
+			n := min(1+random.IntN(9), len(rest))
+			for n < len(rest) && rest[n]&0xc0 == 0x80 {
+				n++
+			}
+			got.WriteString(stream.Write(rest[:n]))
+			rest = rest[n:]
+		}
+		got.WriteString(stream.Close())
+		require.Equal(t, shield.Clean(text), got.String(), "of %q", text)
+	}
+}
+
+// TestStreamHoldsLittle says how far plain text is held back: a word, until the next one begins.
+func TestStreamHoldsLittle(t *testing.T) {
+	stream := redacting(t).Stream()
+	require.Empty(t, stream.Write("The"))
+	require.Empty(t, stream.Write(" "))
+	require.Equal(t, "The ", stream.Write("quick"))
+	require.Equal(t, "quick ", stream.Write(" bro"))
+	require.Equal(t, "brown", stream.Write("wn")+stream.Close())
+}
+
+// TestStreamOfHostileText: what never ends is looked at a bounded number of times for each of its bytes.
+func TestStreamOfHostileText(t *testing.T) {
+	for _, piece := range []string{"A", "a ", "1 ", "-----BEGIN PRIVATE KEY-----\n", "x at y dot ", "QUJD"} {
+		stream := redacting(t).Stream()
+		for range 100_000 / len(piece) {
+			stream.Write(piece)
+		}
+		stream.Close()
+	}
+}
+
+func TestStreamOfShieldThatOnlyWatches(t *testing.T) {
+	record := aegis.Default("t", "p")
+	record.Mode = aegis.Simulate
+	shield, wrong := aegis.Of(record)
+	require.Nil(t, wrong)
+	require.Equal(t, "mail me@corp.com", shield.Stream().Write("mail me@corp.com"))
+	require.Equal(t, "me@corp.com", shield.Clean("me@corp.com"))
+	plain, wrong := aegis.Of(&directorypb.Shield{Mode: aegis.Enforce})
+	require.Nil(t, wrong)
+	require.JSONEq(t, `{"a":"me@corp.com"}`, string(plain.CleanJSON([]byte(`{"a":"me@corp.com"}`))))
+	require.JSONEq(t, `{"a":"[REDACTED:email]"}`, string(redacting(t).CleanJSON([]byte(`{"a":"me@corp.com"}`))))
+}

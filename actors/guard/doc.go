@@ -1,0 +1,14 @@
+// Package guard asks shields (package actors/core/aegis) about what this server's agents read, call and say, and about calls of others:
+// it brings what a shield needs of the world, and has its verdicts kept.
+//
+// Guard judges one call. Door stands before the entities: what people and programs send to an agent with a shield passes it, so that
+// what the shield takes out reaches neither log nor disk, and what it blocks begins nothing. Turns ask for the rest (package
+// actors/turn): tool.pre before a call is journalled, so that its log has what is left of it; tool.post before its result is; retrieval.*
+// for the text of documents; output.pre for each model call.
+//
+// A decision that was made stands when a turn goes on after a pause or a crash: what was blocked is journalled with its reason, what a
+// person approved is not asked about again. The rest is judged once more by the shield of then, uncounted: one that has become stricter
+// is heard. Rules do none of this: they keep two marks on a call, and do not let a remembered approval stand for one that a shield wants.
+//
+// A shield that cannot be read or asked lets nothing through.
+package guard
