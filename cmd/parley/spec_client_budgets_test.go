@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -164,7 +163,7 @@ func TestBudgetOfCluster(t *testing.T) {
 	}
 	running.Wait()
 	spent := spentToday(t, n.apiCaller)
-	t.Log(fmt.Sprintf("of %d nano-dollars %d were spent, %d of answered calls; %d of %d calls refused, %d failed", most, spent, answered, refused, calls, failed))
+	t.Logf("of %d nano-dollars %d were spent, %d of answered calls; %d of %d calls refused, %d failed", most, spent, answered, refused, calls, failed)
 	require.LessOrEqual(t, spent, int64(most))
 	require.LessOrEqual(t, answered, spent, "what was answered is counted")
 	require.Positive(t, refused)

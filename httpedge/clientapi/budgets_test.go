@@ -88,8 +88,7 @@ func TestBudgets(t *testing.T) {
 		`{"daily_limit_usd":1,"project_id":"second"}`:                       "project_id must be one of: default",
 		`{"daily_limit_usd":1,"scope":"user","scope_id":"ann","enabled":2}`: "enabled must be true or false",
 	} {
-		status, got := k.ask(owner, "POST", "/budgets", body)
-		require.Equal(t, []any{400, text}, []any{status, got["error"]}, body)
+		k.refused(owner, "POST /budgets", body, 400, text)
 	}
 
 	status, got = k.ask(owner, "PATCH", "/budgets/"+id, `{"daily_limit_usd":-1,"monthly_limit_usd":0,"project_id":null,"scope":"token","scope_id":"tok_1","enabled":false,"priority":7,"label":"L","description":"D","alert_thresholds":[]}`)
