@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley/actors/core/definition"
+	"parley/actors/core/quota"
 	"parley/actors/inference/wave"
 	"parley/actors/provider"
 )
@@ -26,18 +27,47 @@ func (t *target) hasSound() bool {
 // the one or the other.
 func (u *consumed) addSound(usage *Usage, t *target) {
 	usage.AudioMillis, usage.Characters = u.sound.heard+u.sound.spoken, u.sound.characters
-	price, err := definition.PriceOfSound(t.record.GetPricing())
-	if err != nil || price == nil {
+	cost, priced := t.priceOf(u.sound)
+	if !priced {
 		tokens := u.Input + u.Output
 		usage.Priced = t.model.GetPrice() != nil && (u.Known && tokens > 0 || tokens == 0 && u.sound == (sound{}))
 		return
 	}
-	usage.CostNanoUSD = saturated(usage.CostNanoUSD, provider.CostOf( // a thousand seconds are a million milliseconds
-		provider.Portion{Units: u.sound.heard, PerMillion: price.InputPerKiloSecond},
-		provider.Portion{Units: u.sound.spoken, PerMillion: price.OutputPerKiloSecond},
-		provider.Portion{Units: u.sound.characters, PerMillion: price.CharactersPerMillion},
-	))
+	usage.CostNanoUSD = saturated(usage.CostNanoUSD, cost)
 	usage.Priced = u.sound == (sound{}) || u.sound.known
+}
+
+// priceOf is what sound costs, in nano-dollars, where the model's record says so.
+func (t *target) priceOf(s sound) (cost int64, priced bool) {
+	price, err := definition.PriceOfSound(t.record.GetPricing())
+	if err != nil || price == nil {
+		return 0, false
+	}
+	return provider.CostOf( // a thousand seconds are a million milliseconds
+		provider.Portion{Units: s.heard, PerMillion: price.InputPerKiloSecond},
+		provider.Portion{Units: s.spoken, PerMillion: price.OutputPerKiloSecond},
+		provider.Portion{Units: s.characters, PerMillion: price.CharactersPerMillion},
+	), true
+}
+
+// slowSpeech is how many characters of a text are spoken in a second at least, as budgets are asked for it.
+const slowSpeech = 6
+
+// hold says what a call of sound may cost before it is made: a text by its characters and by how long it may take to be spoken, a
+// recording by its length. One that does not say how long it is may be let in for less.
+func (t *target) hold(entering *quota.Call) {
+	entering.Domain = quota.Listening
+	if t.service == ServiceSpeech {
+		entering.Domain = quota.Speech
+	}
+	entering.InputTokens = tokens(int(t.sounds.characters))
+	if t.sounds.known {
+		entering.Need, _ = t.priceOf(t.sounds)
+	}
+	spoken := t.sounds
+	spoken.spoken = spoken.characters * 1000 / slowSpeech
+	most, _ := t.priceOf(spoken)
+	entering.Want = saturated(most, provider.Cost(t.model.GetPrice(), entering.InputTokens, 0, 0))
 }
 
 func saturated(a, b int64) int64 {

@@ -45,6 +45,7 @@ func (c *Caller) Speak(ctx context.Context, call *Call) (*Sound, error) {
 		return nil, refused
 	}
 	defer leave()
+	t.sounds = sound{characters: int64(utf8.RuneCountInString(call.Body.Text("input"))), known: true}
 	made := &Sound{}
 	_, err := c.whole(ctx, call, t, func(ctx context.Context, call *Call, t *target, used *consumed) ([]byte, error) {
 		return nil, c.speak(ctx, call, t, used, made)
@@ -61,7 +62,6 @@ func (c *Caller) speak(ctx context.Context, call *Call, t *target, used *consume
 	if soundTypes[format] == "" {
 		format = defaultFormat
 	}
-	t.sounds = sound{characters: int64(utf8.RuneCountInString(text)), known: true}
 	switch {
 	case t.model.GetProvider() == agentpb.Provider_SCRIPTED:
 		return c.standInSpeech(ctx, text, format, t, used, made)

@@ -30,12 +30,19 @@ func (c *Caller) pay(ctx context.Context, call *Call, t *target) error {
 	if c.parts.Door == nil || !c.parts.Door.Guards(call.TenantID) {
 		return nil
 	}
-	asked, price := t.asked(call), t.model.GetPrice()
-	input := tokens(textBytes(asked.Get("messages")) + textBytes(asked.Get("input")) + textBytes(asked.Get("tools")))
 	entering := &quota.Call{
 		TenantID: call.TenantID, ProjectID: call.ProjectID, UserID: call.UserID, TokenID: call.TokenID,
-		Model: t.key, Provider: t.record.GetProviderKey(), Domain: quota.LLM, InputTokens: input,
+		Model: t.key, Provider: t.record.GetProviderKey(),
 	}
+	if t.hasSound() {
+		t.hold(entering)
+		pass, err := c.parts.Door.Enter(ctx, entering)
+		t.paid.pass = pass
+		return notLetIn(ctx, err)
+	}
+	asked, price := t.asked(call), t.model.GetPrice()
+	input := tokens(textBytes(asked.Get("messages")) + textBytes(asked.Get("input")) + textBytes(asked.Get("tools")))
+	entering.Domain, entering.InputTokens = quota.LLM, input
 	output, choices := int64(0), int64(1)
 	if t.service == ServiceEmbeddings {
 		entering.Domain = quota.Embedding
@@ -54,11 +61,8 @@ func (c *Caller) pay(ctx context.Context, call *Call, t *target) error {
 	entering.Need = provider.Cost(price, input, 0, choices*min(output, firstOutput))
 	entering.Want = provider.Cost(price, 2*input, 0, choices*output) // an estimate may be too low
 	pass, err := c.parts.Door.Enter(ctx, entering)
-	if err != nil {
+	if err != nil || pass == nil {
 		return notLetIn(ctx, err)
-	}
-	if pass == nil {
-		return nil
 	}
 	t.paid.pass = pass
 	held, binds := pass.Held()
@@ -78,7 +82,12 @@ func (t *target) settle(used *consumed) {
 		return
 	}
 	t.paid.settled = true
-	t.paid.pass.Settle(provider.Cost(t.model.GetPrice(), used.Input, used.Cached, used.Output), used.Input+used.Output)
+	cost := provider.Cost(t.model.GetPrice(), used.Input, used.Cached, used.Output)
+	if t.hasSound() {
+		sounds, _ := t.priceOf(used.sound)
+		cost = saturated(cost, sounds)
+	}
+	t.paid.pass.Settle(cost, used.Input+used.Output)
 }
 
 // affords is an output cap, at most what is paid for; 0 = none.
@@ -89,8 +98,11 @@ func (t *target) affords(limit int64) int64 {
 	return limit
 }
 
-// notLetIn is what a client is told who was not let in (document 3, sections 4 and 10.1).
+// notLetIn is what a client is told who was not let in, nil for one who was (document 3, sections 4 and 10.1).
 func notLetIn(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
 	refused, is := errors.AsType[*quota.Refusal](err)
 	switch {
 	case !is && gone(ctx) != nil:

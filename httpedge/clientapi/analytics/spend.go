@@ -92,9 +92,10 @@ func (a *api) spendReport(ctx context.Context, in *spendInput) (*spendReportOut,
 	}
 	slices.SortStableFunc(parts, costliest)
 	sum := machine.SumUsage(parts)
+	spent := tokensOf(&sum)
 	out := &spendReportOut{
 		Object: "spend.report", Model: render.Nullable(in.Model), Currency: currency,
-		spendTotals: spendTotals(tokensOf(&sum)),
+		spendTotals: spendTotals{spent.Input, spent.Output, spent.Total, spent.Cost, spent.Unpriced},
 	}
 	if in.Entity != "" {
 		out.Object, out.Entity = "spend.breakdown", in.Entity

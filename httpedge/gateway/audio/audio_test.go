@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/quota"
 	"parley/actors/inference"
 	"parley/actors/inference/wave"
 	"parley/httpedge/gateway/audio"
@@ -433,6 +434,33 @@ func TestScripted(t *testing.T) {
 	k.form("/audio/transcriptions", part{"file", "a.wav", "", wav(1)}, part{"model", "", "", "scripted-stt"}).
 		refused(400, invalid, "the scripted provider understands only the speech that it has made itself, as wav or pcm")
 	require.Empty(t, k.requests())
+}
+
+// TestBudgetsCountSound: speech and recordings are let in by what they may cost, and settled with what is booked.
+func TestBudgetsCountSound(t *testing.T) {
+	k := serve(t, says(200, "application/json", `{"text":"Hi","duration":8}`))
+	left := int64(900_000)
+	k.till.left = &left
+	recording := func() got {
+		return k.form("/audio/transcriptions", part{"file", "a.wav", "audio/wav", wav(9)}, part{"model", "", "", "stt"})
+	}
+	recording().done()
+	require.Equal(t, []any{quota.Listening, "stt", int64(900_000), int64(900_000)}, []any{k.till.entered[0].Domain, k.till.entered[0].Model, k.till.entered[0].Need, k.till.entered[0].Want})
+	require.Equal(t, []int64{800_000}, k.till.settled, "what the provider heard")
+	require.Equal(t, int64(800_000), k.usage().CostNanoUSD)
+	left = 899_999
+	recording().refused(429, "rate_limit_error", "Budget exceeded for perDay (1/1 cents)")
+	require.Len(t, k.requests(), 1, "the provider is not asked")
+	require.Len(t, k.till.settled, 1)
+
+	k.now(nil)
+	spoken := k.json("/audio/speech", map[string]any{"model": "scripted-tts", "input": "Hello there."})
+	require.Equal(t, 200, spoken.status)
+	entered := k.till.entered[2]
+	require.Equal(t, []any{quota.Speech, int64(12 * 15_000), int64(12*15_000 + 2_000*1000)}, []any{entered.Domain, entered.Need, entered.Want}, "said slowly, it takes 2 s")
+	require.Equal(t, k.usage().CostNanoUSD, k.till.settled[1])
+	left = 0
+	k.json("/audio/speech", map[string]any{"model": "tts", "input": "Hello"}).refused(429, "rate_limit_error", "Budget exceeded for perDay (1/1 cents)")
 }
 
 // FuzzUpload: whatever comes as a body is answered, and no recording is kept.

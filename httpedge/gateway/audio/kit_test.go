@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"parley/actors/core/quota"
 	"parley/actors/inference"
 	"parley/actors/turn/model"
 	"parley/httpedge"
@@ -76,6 +77,31 @@ func problem(err error) error {
 		Details: map[string]any{"type": failed.Type, "param": failed.Param},
 	}
 }
+
+// till is the door of budgets. It guards nothing until a test says how much there is.
+type till struct {
+	left    *int64
+	entered []*quota.Call
+	settled []int64
+}
+
+// Guards implements quota.Door.
+func (d *till) Guards(string) bool { return d.left != nil }
+
+// Enter implements quota.Door.
+func (d *till) Enter(_ context.Context, call *quota.Call) (quota.Pass, error) {
+	d.entered = append(d.entered, call)
+	if *d.left <= 0 || call.Need > *d.left {
+		return nil, &quota.Refusal{Message: "Budget exceeded for perDay (1/1 cents)", Spent: true}
+	}
+	return d, nil
+}
+
+// Held implements quota.Pass.
+func (d *till) Held() (int64, bool) { return *d.left, true }
+
+// Settle implements quota.Pass.
+func (d *till) Settle(cost, _ int64) { d.settled = append(d.settled, cost) }
 
 // memory is a spool for tests, which counts what it holds.
 type memory struct {
@@ -157,6 +183,7 @@ type kit struct {
 	client   *http.Client
 	spool    memory
 	schemas  *openapi3.T
+	till     till
 
 	mu     sync.Mutex
 	answer http.HandlerFunc // of the provider
@@ -207,7 +234,7 @@ func serve(t *testing.T, answer http.HandlerFunc, change ...func(*audio.Config))
 	settings.BreakerThreshold, settings.RetryDelay = 0, time.Millisecond
 	providers := model.New(model.Config{})
 	caller := inference.New(settings, inference.Parts{
-		Catalog: k, Providers: providers, Client: upstream,
+		Catalog: k, Providers: providers, Client: upstream, Door: &k.till,
 		Book: func(u inference.Usage) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
