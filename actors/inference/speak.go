@@ -64,7 +64,12 @@ func (c *Caller) speak(ctx context.Context, call *Call, t *target, used *consume
 	}
 	switch {
 	case t.model.GetProvider() == agentpb.Provider_SCRIPTED:
-		return c.standInSpeech(ctx, text, format, t, used, made)
+		if failed := standInSpeech(ctx, text, format, made); failed != nil {
+			return failed
+		}
+		used.sound = t.sounds
+		used.sound.spoken = wave.At(len(text)).Milliseconds()
+		return nil
 	case !t.relayed():
 		return invalid("model", "the provider of this model does not speak")
 	}
@@ -155,9 +160,9 @@ func spokenMillis(audio []byte, format string, of *sound, t *target) int64 {
 
 // standInSpeech is that of the scripted provider: tones that its transcription understands (package wave). It makes wav and pcm;
 // who asks for another format gets wav, and is told so.
-func (c *Caller) standInSpeech(ctx context.Context, text, format string, t *target, used *consumed, made *Sound) error {
+func standInSpeech(ctx context.Context, text, format string, made *Sound) error {
 	const most = 4096 // characters, as the original has it
-	if t.sounds.characters > most {
+	if utf8.RuneCountInString(text) > most {
 		return invalid("input", "`input` must have at most 4096 characters for the scripted provider")
 	}
 	if err := stranger.From(ctx).Take(int64(2 * wave.Size(text))); err != nil {
@@ -168,7 +173,5 @@ func (c *Caller) standInSpeech(ctx context.Context, text, format string, t *targ
 	if format != "pcm" {
 		made.Audio, made.ContentType = append(wave.Head(wave.Rate, len(samples)), samples...), soundTypes["wav"]
 	}
-	used.sound = t.sounds
-	used.sound.spoken = wave.At(len(text)).Milliseconds()
 	return nil
 }

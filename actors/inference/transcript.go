@@ -67,8 +67,13 @@ type pair struct {
 //nolint:gochecknoglobals // constant tables
 var (
 	segmentFields = []pair{
-		{"id", "id", false}, {"start", "start", false}, {"end", "end", false}, {"text", "text", true},
-		{"avg_logprob", "avgLogprob", false}, {"compression_ratio", "compressionRatio", false}, {"no_speech_prob", "noSpeechProb", false},
+		{"id", "id", false},
+		{"start", "start", false},
+		{"end", "end", false},
+		{"text", "text", true},
+		{"avg_logprob", "avgLogprob", false},
+		{"compression_ratio", "compressionRatio", false},
+		{"no_speech_prob", "noSpeechProb", false},
 	}
 	wordFields = []pair{{"start", "start", false}, {"end", "end", false}, {"word", "word", true}}
 )

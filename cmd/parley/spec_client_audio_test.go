@@ -107,25 +107,20 @@ func TestClientAudio(t *testing.T) {
 		require.Equal(t, "audio/wav", again.header.Get("Content-Type"))
 	})
 	t.Run("usage", func(t *testing.T) {
-		number := func(row tree, name string) float64 {
-			value, err := strconv.ParseFloat(fmt.Sprint(row.at(name).v), 64)
-			require.NoError(t, err, name)
-			return value
-		}
 		var rows map[string]tree
 		require.Eventually(t, func() bool {
 			rows = map[string]tree{}
 			for _, row := range n.done(t, "GET", "/analytics/usage?group_by=service", nil).at("breakdown").list() {
 				rows[row.text("service")] = row
 			}
-			return len(rows) == 3 && number(rows["audio.speech"], "requests") == 2 && number(rows["audio.transcriptions"], "requests") == 3
+			return len(rows) == 3 && rows["audio.speech"].number("requests") == 2 && rows["audio.transcriptions"].number("requests") == 3
 		}, 30*time.Second, 50*time.Millisecond)
-		require.InDelta(t, len(text)+len("once"), number(rows["audio.speech"], "characters"), 1e-9)
-		require.InDelta(t, float64(len(text)+len("once"))*15e-6, number(rows["audio.speech"], "cost"), 1e-9)
-		seconds := number(rows["audio.transcriptions"], "audio_seconds")
+		require.InDelta(t, len(text)+len("once"), rows["audio.speech"].number("characters"), 1e-9)
+		require.InDelta(t, float64(len(text)+len("once"))*15e-6, rows["audio.speech"].number("cost"), 1e-9)
+		seconds := rows["audio.transcriptions"].number("audio_seconds")
 		require.InDelta(t, 3*float64(len(text)+6)/100, seconds, 1e-9)
-		require.InDelta(t, seconds/1000*0.1, number(rows["audio.transcriptions"], "cost"), 1e-9)
-		require.Zero(t, number(rows["audio.transcriptions"], "unpriced"))
+		require.InDelta(t, seconds/1000*0.1, rows["audio.transcriptions"].number("cost"), 1e-9)
+		require.Zero(t, rows["audio.transcriptions"].number("unpriced"))
 	})
 }
 
@@ -193,4 +188,34 @@ func serveSound(t *testing.T, handler http.HandlerFunc) string {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// audioAtAnyNode: what one node has spoken, each understands, and all of it is booked together.
+func audioAtAnyNode(t *testing.T, n *tenant, members []*process) {
+	t.Helper()
+	speech, hearing := soundModels(t, n.apiCaller)
+	for i, p := range members {
+		var spoken answer
+		require.Eventually(t, func() bool { // a node may still have to hear of the models
+			spoken = n.at(p).ask(t, "POST", "/audio/speech", object1{"model": speech, "input": "from node " + strconv.Itoa(i)})
+			return spoken.status == 200
+		}, 30*time.Second, 10*time.Millisecond)
+		for _, listener := range members {
+			contentType, body := soundForm(t, []byte(spoken.text), "model", hearing)
+			var heard answer
+			require.Eventually(t, func() bool {
+				heard = n.at(listener).ask(t, "POST", "/audio/transcriptions", body, "Content-Type", contentType)
+				return heard.status == 200
+			}, 30*time.Second, 10*time.Millisecond)
+			require.Equal(t, "from node "+strconv.Itoa(i), decode(t, heard.text).text("text"))
+		}
+	}
+	require.Eventually(t, func() bool {
+		for _, row := range n.done(t, "GET", "/analytics/usage?group_by=service", nil).at("breakdown").list() {
+			if row.text("service") == "audio.transcriptions" {
+				return row.number("requests") == float64(len(members)*len(members))
+			}
+		}
+		return false
+	}, 30*time.Second, 50*time.Millisecond)
 }

@@ -123,6 +123,7 @@ func TestClientCluster(t *testing.T) {
 		}
 	})
 	t.Run("plan_and_names_hold_at_once", func(t *testing.T) { planHoldsAtOnce(t, members) })
+	t.Run("audio_at_any_node", func(t *testing.T) { audioAtAnyNode(t, n, members) })
 	t.Run("month_of_a_free_tenant", func(t *testing.T) {
 		free := newTenant(t, members[0], "FREE")
 		const callers, limit = 6, 1000

@@ -28,7 +28,7 @@ func TestSpeechIsHeard(t *testing.T) {
 		heard, millis, err := wave.HearFile(bytes.NewReader(file), int64(len(file)))
 		require.NoError(t, err)
 		require.Equal(t, text, heard)
-		require.EqualValues(t, wave.At(len(text)).Milliseconds(), millis, "it ends with its text")
+		require.Equal(t, wave.At(len(text)).Milliseconds(), millis, "it ends with its text")
 		require.Len(t, file, 44+wave.Size(text))
 
 		raw := file[44:]

@@ -57,9 +57,9 @@ func TestUploadsAreBounded(t *testing.T) {
 
 	var held []*spool.File
 	for {
-		file, err := s.Create()
-		if err != nil {
-			refused(t, err)
+		file, full := s.Create()
+		if full != nil {
+			refused(t, full)
 			break
 		}
 		held = append(held, file)
