@@ -226,10 +226,16 @@ func (s *scanner) random(v view, i int) int {
 		end++
 	}
 	value := v.text[i:end]
-	if len(value) >= least && len(value) <= most && cases(value) && bits(value) >= entropy && strings.Count(value, "-") <= 2 {
+	if len(value) >= least && len(value) <= most && cases(value) && bits(value) >= entropy && strings.Count(value, "-") <= 2 && !words(value) {
 		s.add(v, RandomToken, Secret, i, end)
 	}
 	return end
+}
+
+// words says whether a value is base64 of words: what those say is looked at where it is decoded.
+func words(value string) bool {
+	plain, is := plainOf(value)
+	return is && strings.Contains(plain, " ")
 }
 
 // cases says whether a value has letters of both cases and digits, the latter in more than one place.

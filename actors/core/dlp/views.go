@@ -158,20 +158,26 @@ func (s *scanner) decode(text string) {
 
 // decoded scans one run. What is found in it is the whole run: a part of it means nothing.
 func (s *scanner) decoded(run string, start int) {
-	plain := strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(run, "="))
-	if len(plain)%4 == 1 {
-		plain = plain[:len(plain)-1]
-	}
-	raw, err := base64.RawStdEncoding.DecodeString(plain)
-	if err != nil || !isText(raw) {
+	plain, is := plainOf(run)
+	if !is {
 		return
 	}
 	inner := scanner{depth: s.depth + 1}
-	inner.view(asItIs(string(raw)))
-	inner.decode(string(raw))
+	inner.view(asItIs(plain))
+	inner.decode(plain)
 	for _, f := range inner.found {
 		s.found = append(s.found, Finding{Kind: f.Kind, Class: f.Class, Start: start, End: start + len(run)})
 	}
+}
+
+// plainOf is the text that a run is base64 of, false when it is none of any.
+func plainOf(run string) (plain string, is bool) {
+	run = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(run, "="))
+	if len(run)%4 == 1 {
+		run = run[:len(run)-1]
+	}
+	raw, err := base64.RawStdEncoding.DecodeString(run)
+	return string(raw), err == nil && isText(raw)
 }
 
 // isText says whether bytes are a text: UTF-8 without control characters.
