@@ -128,7 +128,7 @@ func loadOnce(base string) error {
 	}
 	failed := make(chan error, len(paths))
 	for _, path := range paths {
-		go func() { _, err := get(path); failed <- err }()
+		go func() { _, failure := get(path); failed <- failure }()
 	}
 	for range paths {
 		err = cmp.Or(err, <-failed)
