@@ -56,6 +56,7 @@ export function fields(connected, models, hasKey = false) {
     properties: {
       name: { title: t('agents.name'), maxLength: 200 }, description: { title: t('agent.description'), maxLength: 2000 }, ...own,
       status: { title: t('agents.status'), enum: ['active', 'inactive', 'draft'], names: ['active', 'inactive', 'draft'].map((one) => t(`agents.status.${one}`)) },
+      shieldId: { title: t('agent.shield'), description: t('agent.shield.about'), placeholder: 'default' },
       background: { title: t('agent.background'), type: 'boolean' },
       budget: { title: t('agent.budget'), type: 'number', minimum: 0.000001, maximum: 1_000_000 },
     },
@@ -71,7 +72,7 @@ export function shown(agent) {
   const from = agent.config.connection || agent.config;
   const names = agent.config.connection ? connection : configured;
   return {
-    name: agent.name, description: agent.description || '', status: agent.status, background: Boolean(agent.metadata?.background?.enabled),
+    name: agent.name, description: agent.description || '', status: agent.status, shieldId: agent.config.shieldId, background: Boolean(agent.metadata?.background?.enabled),
     budget: agent.metadata?.session_budget?.max_cost_usd, ...Object.fromEntries(names.map((name) => [name, from[name]])),
   };
 }
@@ -90,6 +91,7 @@ export function draftOf(agent, value) {
     if (config.kind === 'native' && agent.key === undefined) delete config.kind;
     for (const name of configured) { if (value[name] === undefined || value[name] === false) delete config[name]; else config[name] = value[name]; }
   }
+  if (value.shieldId) config.shieldId = value.shieldId; else delete config.shieldId;
   const metadata = { ...agent.metadata };
   if (value.background) metadata.background = { ...metadata.background, enabled: true }; else delete metadata.background;
   if (value.budget) metadata.session_budget = { ...metadata.session_budget, max_cost_usd: value.budget }; else delete metadata.session_budget;

@@ -35,6 +35,8 @@ export default {
   'agent.maxTokens': ['Longest answer in tokens', 'En uzun yanıt (belirteç)'],
   'agent.maxTurns': ['Model calls in one turn', 'Bir turdaki model çağrıları'],
   'agent.maxTurns.about': ['0 is the server’s default.', '0, sunucu varsayılanıdır.'],
+  'agent.shield': ['Shield', 'Kalkan'],
+  'agent.shield.about': ['Id of the shield that judges what is said to the agent, its calls and their results, and its answers. Empty: none.', 'Ajana söylenenleri, çağrılarını, sonuçlarını ve yanıtlarını denetleyen kalkanın kimliği. Boşsa: yok.'],
   'agent.titles': ['Sessions get a title from their first exchange', 'Oturumlar ilk karşılıklı konuşmadan başlık alır'],
   'agent.askUser': ['It may ask the person questions', 'Kişiye soru sorabilir'],
   'agent.background': ['It may run in the background', 'Arka planda çalışabilir'],
