@@ -57,8 +57,14 @@ func TestQueueSurvivesKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}
-	p, id, _ := speaking(t)
+	m := newOddModel(t)
+	p := newProcess(t, fmt.Sprintf(deathAgents, m.URL))
+	p.start()
+	id := p.create("odd")
 	path := "/conversations/" + id
+	m.hangs.Store(true)
+	p.open("POST", path+"/messages", map[string]any{"message": "one", "stream": true}, "")
+	m.call(t) // its turn runs for as long as the model hangs
 
 	two, three, four := p.queue(id, "two"), p.queue(id, "three"), p.queue(id, "four")
 	require.Equal(t, []int{1, 2, 3}, []int{two.Position, three.Position, four.Position})
@@ -75,6 +81,7 @@ func TestQueueSurvivesKill(t *testing.T) {
 	status, text = p.try("POST", p.url(path+"/messages"), map[string]any{"message": "too many", "onBusy": "queue"})
 	require.Equalf(t, http.StatusConflict, status, "%s", text)
 	p.kill()
+	m.hangs.Store(false)
 	p.start()
 
 	follower := p.open("GET", path+"/events/stream", nil, "0")

@@ -183,6 +183,9 @@ func TestClientSecrets(t *testing.T) {
 	})
 	t.Run("and_all_works_after_a_restart", func(t *testing.T) {
 		p.start()
+		for _, budget := range n.done(t, "GET", "/budgets", nil).at("data").list() { // of nothing at all
+			n.done(t, "DELETE", "/budgets/"+budget.text("id"), nil)
+		}
 		_, response := n.reply(t, "/agents/responses", object1{"model": native, "input": "hi"})
 		require.NotEmpty(t, response.text("id"))
 		asked := echo.asked()

@@ -111,7 +111,7 @@ func (s *Server) Tries() int {
 // Next returns the next mail that is taken.
 func (s *Server) Next(t *testing.T) Mail {
 	t.Helper()
-	const patience = 30 * time.Second
+	const patience = 5 * time.Minute // an attempt of a node that died is lost after three
 	select {
 	case m := <-s.taken:
 		return m
