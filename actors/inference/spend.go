@@ -10,13 +10,9 @@ import (
 	"parley/actors/provider"
 )
 
-const (
-	// blindOutput is what a call is taken to say at most where neither it nor its model says, while a budget bounds it. Every
-	// model accepts it as a cap.
-	blindOutput = 4096
-	// firstOutput is the output without which a call is not worth its input, in tokens.
-	firstOutput = 16
-)
+// blindOutput is what a call is taken to say at most where neither it nor its model says, while a budget bounds it. Every model accepts
+// it as a cap.
+const blindOutput = 4096
 
 // paid is how a call is paid for. The zero value: nothing bounds it.
 type paid struct {
@@ -58,20 +54,16 @@ func (c *Caller) pay(ctx context.Context, call *Call, t *target) error {
 		}
 		choices = min(max(number(asked.Get("n")), 1), maxChoices)
 	}
-	entering.Need = provider.Cost(price, input, 0, choices*min(output, firstOutput))
-	entering.Want = provider.Cost(price, 2*input, 0, choices*output) // an estimate may be too low
+	outlay := &provider.Outlay{Price: price, Input: input, Output: output, Choices: choices}
+	entering.Need, entering.Want = outlay.Need(), outlay.Want()
 	pass, err := c.parts.Door.Enter(ctx, entering)
 	if err != nil || pass == nil {
 		return notLetIn(ctx, err)
 	}
 	t.paid.pass = pass
 	held, binds := pass.Held()
-	if rate := price.GetOutputNanoUsdPerMtok(); binds && rate > 0 && t.service == ServiceChat {
-		t.paid.output = output
-		if held < entering.Want { // less was there: it goes into the output
-			room := max(held-provider.Cost(price, input, 0, 0), 0)
-			t.paid.output = min(output, max(provider.Buys(room, rate)/choices, 1))
-		}
+	if binds && price.GetOutputNanoUsdPerMtok() > 0 && t.service == ServiceChat {
+		t.paid.output = outlay.Afforded(held)
 	}
 	return nil
 }

@@ -58,8 +58,35 @@ func (w *wide) perMillion() int64 {
 	return int64(min(quotient, math.MaxInt64))
 }
 
-// Buys is how many tokens an amount buys at a rate above 0, in nano-dollars for a million.
-func Buys(amount, rate int64) int64 {
+// WorthOutput is the output without which a call is not worth its input, in tokens.
+const WorthOutput = 16
+
+// Outlay is what a call may cost before it is made: so many tokens of input, as estimated, and at most so many of output for each choice.
+type Outlay struct {
+	Price                  *agentpb.Price
+	Input, Output, Choices int64
+}
+
+// Need is the cost below which the call is not worth being made.
+func (o *Outlay) Need() int64 {
+	return Cost(o.Price, o.Input, 0, o.Choices*min(o.Output, WorthOutput))
+}
+
+// Want is the most that the call may cost: the estimate of its input may be too low.
+func (o *Outlay) Want() int64 { return Cost(o.Price, 2*o.Input, 0, o.Choices*o.Output) }
+
+// Afforded is how many tokens of output each choice may have of a call that got so much: what is missing goes into the output.
+func (o *Outlay) Afforded(got int64) int64 {
+	rate := o.Price.GetOutputNanoUsdPerMtok()
+	if got >= o.Want() || rate <= 0 {
+		return o.Output
+	}
+	room := max(got-Cost(o.Price, o.Input, 0, 0), 0)
+	return min(o.Output, max(buys(room, rate)/o.Choices, 1))
+}
+
+// buys is how many tokens an amount buys at a rate above 0, in nano-dollars for a million.
+func buys(amount, rate int64) int64 {
 	if amount/rate > math.MaxInt64/2_000_000 {
 		return math.MaxInt64 / 2
 	}

@@ -10,9 +10,6 @@ import (
 	"parley/actors/turn/model"
 )
 
-// firstOutput is the output without which a model call is not worth its input, in tokens.
-const firstOutput = 16
-
 // generate makes a model call of a job, once the budgets and rates of its project let it in, with no more output than they allow. What
 // it did cost is stored before it returns. A session's own budget bounds it besides.
 func (r *Runner) generate(ctx context.Context, job *Job, by model.Provider, request *model.Request, stream model.Stream) (*model.Answer, error) {
@@ -32,8 +29,8 @@ func (r *Runner) generate(ctx context.Context, job *Job, by model.Provider, requ
 	if output <= 0 {
 		output = blindCap
 	}
-	entering.Need = provider.Cost(price, input, 0, min(output, firstOutput))
-	entering.Want = provider.Cost(price, 2*input, 0, output)
+	outlay := &provider.Outlay{Price: price, Input: input, Output: output, Choices: 1}
+	entering.Need, entering.Want = outlay.Need(), outlay.Want()
 	pass, err := r.config.Door.Enter(ctx, entering)
 	if refused, is := errors.AsType[*quota.Refusal](err); is {
 		return nil, &model.Error{Code: model.CodeRateLimited, Message: refused.Message}
@@ -45,11 +42,7 @@ func (r *Runner) generate(ctx context.Context, job *Job, by model.Provider, requ
 		return by.Generate(ctx, request, stream)
 	}
 	if held, binds := pass.Held(); binds && price.GetOutputNanoUsdPerMtok() > 0 {
-		if held < entering.Want {
-			room := max(held-provider.Cost(price, input, 0, 0), 0)
-			output = min(output, max(provider.Buys(room, price.GetOutputNanoUsdPerMtok()), 1))
-		}
-		request.MaxOutputTokens = int(output)
+		request.MaxOutputTokens = int(outlay.Afforded(held))
 	}
 	var used model.Usage
 	defer func() { // a fault of the provider is settled, too

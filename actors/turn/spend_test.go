@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley/actors/core/quota"
+	"parley/actors/provider"
 	"parley/actors/turn/model"
 	"parley/proto/conversationpb"
 )
@@ -60,7 +61,7 @@ func TestBudgetsOfTheProject(t *testing.T) {
 		job.TenantID, job.ProjectID, job.ByUser, job.ByToken = "t", "p", "ann", "tok"
 		require.NoError(t, d.Start(job))
 		require.Equal(t, "a short answer", (<-d.reports).GetContent())
-		require.Equal(t, firstOutput, capped, "what it got pays for no more")
+		require.Equal(t, provider.WorthOutput, capped, "what it got pays for no more")
 		require.Equal(t, [][2]int64{{10_000 + 3*2_000, 13}}, door.settled)
 		require.Equal(t, []string{"t", "p", "ann", "tok", quota.LLM}, []string{
 			door.entered.TenantID, door.entered.ProjectID, door.entered.UserID, door.entered.TokenID, door.entered.Domain,

@@ -45,9 +45,7 @@ func TestPageOfACluster(t *testing.T) {
 	}
 	b.say("Count, please")
 	b.see(`document.querySelector('.message.streaming')?.textContent.includes('w8')`)
-	b.screenshot("8-owned.png")
-
-	require.NoError(t, c.Node(owner).Kill())
+	require.NoError(t, c.Node(owner).Kill()) // at once: the turn lasts nine seconds
 	b.see(`document.querySelector('#events li[data-type="session.recovered"]') !== null`)
 	b.see(`document.querySelector('#nodes li[data-owner]')?.dataset.node !== ` + quoted(owner))
 	b.see(`document.querySelector('#banner').textContent.includes('owns this conversation now')`)

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"parley/bench/nodes"
 )
 
 // nanos is dollars as nano-dollars.
@@ -83,23 +81,9 @@ func TestClientBudgets(t *testing.T) {
 // counted, and nobody is refused while there is money.
 func TestBudgetOfCluster(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("-short: runs several real processes")
-	}
-	binary, err := builtBinary()
-	require.NoError(t, err)
-	dir := t.TempDir()
-	file := filepath.Join(dir, "parley.yaml")
+	file := filepath.Join(t.TempDir(), "parley.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(houseConfig+"provider_encryption_secret: the same on every node\n"), 0o600))
-	fleet, err := nodes.New(t.Context(), nodes.Config{Binary: binary, Dir: dir, Count: 3, Flags: []string{"--config", file}, ReadyWithin: time.Minute})
-	require.NoError(t, err)
-	c := &cluster{fleet}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(c.Logs(40))
-		}
-		require.NoError(t, c.Stop())
-	})
+	c := newCluster(t, 3, false, "--config", file)
 	require.NoError(t, c.Start(t.Context()))
 	require.NoError(t, c.awaitSettled(t.Context(), 3))
 	var members []*process

@@ -14,32 +14,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
-
-	"parley/bench/nodes"
 )
 
 // TestClientCluster: what is changed at one of three nodes counts at all of them at once, and requests are counted together.
 func TestClientCluster(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("-short: runs several real processes")
-	}
-	binary, err := builtBinary()
-	require.NoError(t, err)
-	dir := t.TempDir()
-	file := filepath.Join(dir, "parley.yaml")
+	file := filepath.Join(t.TempDir(), "parley.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(houseConfig+"provider_encryption_secret: the same on every node\nsse: {ping: 300ms}\n"), 0o600))
-	fleet, err := nodes.New(t.Context(), nodes.Config{
-		Binary: binary, Dir: dir, Count: 3, Flags: []string{"--config", file}, ReadyWithin: time.Minute,
-	})
-	require.NoError(t, err)
-	c := &cluster{fleet}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(c.Logs(40))
-		}
-		require.NoError(t, c.Stop())
-	})
+	c := newCluster(t, 3, false, "--config", file)
 	require.NoError(t, c.Start(t.Context()))
 	require.NoError(t, c.awaitSettled(t.Context(), 3))
 	members := make([]*process, 0, 3)

@@ -18,25 +18,9 @@ import (
 // newContentCluster starts three nodes with the agents of the content tests.
 func newContentCluster(t *testing.T) *cluster {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: runs several real processes")
-	}
-	binary, err := builtBinary()
-	require.NoError(t, err)
-	dir := t.TempDir()
-	file := filepath.Join(dir, "parley.yaml")
+	file := filepath.Join(t.TempDir(), "parley.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(contentAgents()), 0o600))
-	fleet, err := nodes.New(t.Context(), nodes.Config{
-		Binary: binary, Dir: dir, Count: 3, Flags: []string{"--config", file, "--cluster-election-timeout", "3s"}, ReadyWithin: time.Minute, // a busy machine is no failure
-	})
-	require.NoError(t, err)
-	c := &cluster{fleet}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(c.Logs(80))
-		}
-		require.NoError(t, c.Stop())
-	})
+	c := newCluster(t, 3, false, "--config", file, "--cluster-election-timeout", "3s") // a busy machine is no failure
 	require.NoError(t, c.Start(t.Context()))
 	require.NoError(t, c.awaitSettled(t.Context(), 3))
 	return c
