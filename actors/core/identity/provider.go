@@ -86,7 +86,11 @@ func (a *Accounts) byProvider(ctx context.Context, tenant *directorypb.Tenant, i
 // linkProvider has a user sign in at the provider from now on, too.
 func (a *Accounts) linkProvider(ctx context.Context, known *directorypb.User, in *ProviderLogin, unknown error) (*directorypb.User, error) {
 	return a.users.Change(ctx, known.GetId(), func(user *directorypb.User) error {
-		if !MaySignIn(user) || user.GetEmail() != known.GetEmail() || user.GetSignIn().GetProviderIdentity() != nil {
+		linked := user.GetSignIn().GetProviderIdentity()
+		if MaySignIn(user) && linked != nil && linked.GetIssuer() == in.Issuer && linked.GetSubject() == in.Subject {
+			return nil // another request of theirs was first
+		}
+		if !MaySignIn(user) || user.GetEmail() != known.GetEmail() || linked != nil {
 			return unknown
 		}
 		user.SignIn.ProviderIdentity = &directorypb.ProviderIdentity{Issuer: in.Issuer, Subject: in.Subject}
