@@ -206,7 +206,10 @@ func (n *Node) mountClient(
 	conversations *runtime, mint ids.IDs, tokens *token.Authenticator, permissions *permission.Engine, hooks endpoint.Authorizer,
 ) (*clientapi.API, error) {
 	n.outbound.shields.start(n)
-	meter, stopMeter := usage.New(n.route(), n.log, n.metrics)
+	meter, stopMeter := usage.New(usage.Config{
+		Entities: &client{n}, NewID: mint.NewID, Folder: filepath.Join(n.config.DataDir, usageFolder),
+		Ready: func() bool { return n.features.On(feature.Meters) }, Logger: n.log, Registerer: n.metrics,
+	})
 	n.later(stopMeter)
 	n.later(n.outbound.door.Stop)
 	calls := configure.Inference(n.config)
