@@ -220,8 +220,8 @@ func (c *Checker) CheckNesting(key string) *failure.Failure {
 
 // look is how many dynamic models are on the longest way from one, itself included.
 func (c *Checker) look(key string) (depth int, cycle string) {
-	if depth, known := c.depth[key]; known {
-		return depth, ""
+	if seen, known := c.depth[key]; known {
+		return seen, ""
 	}
 	found, _ := c.find(key)
 	if found.Dynamic == nil {
@@ -234,9 +234,9 @@ func (c *Checker) look(key string) (depth int, cycle string) {
 	defer func() { c.path = c.path[:len(c.path)-1] }()
 	_, keys := found.Dynamic.named()
 	for _, target := range keys {
-		below, cycle := c.look(target)
-		if cycle != "" {
-			return 0, cycle
+		below, round := c.look(target)
+		if round != "" {
+			return 0, round
 		}
 		depth = max(depth, below)
 	}

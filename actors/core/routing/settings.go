@@ -249,18 +249,18 @@ func (d *Decider) check() *failure.Failure {
 	}
 	said := map[string]bool{}
 	for i, label := range d.Labels {
-		at := fmt.Sprintf("%s.labels[%d]", at, i)
+		in := fmt.Sprintf("%s.labels[%d]", at, i)
 		if strings.TrimSpace(label.Label) == "" {
-			return invalid(failure.Required).In(at + ".label")
+			return invalid(failure.Required).In(in + ".label")
 		}
 		if refused := firstOf(
-			atMost(at+".label", label.Label, maxLabel), atMost(at+".description", label.Description, maxDescription),
-			needKey(at+".targetModelKey", label.TargetModelKey),
+			atMost(in+".label", label.Label, maxLabel), atMost(in+".description", label.Description, maxDescription),
+			needKey(in+".targetModelKey", label.TargetModelKey),
 		); refused != nil {
 			return refused
 		}
 		if name := plain(label.Label); said[name] {
-			return invalid(failure.NamedTwice).In(at+".label").Param("name", label.Label)
+			return invalid(failure.NamedTwice).In(in+".label").Param("name", label.Label)
 		}
 		said[plain(label.Label)] = true
 	}
