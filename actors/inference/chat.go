@@ -19,12 +19,7 @@ const maxChoices = 128
 
 // Chat makes a chat completion and returns its JSON. The error is an *Error, or the cause with which ctx ended.
 func (c *Caller) Chat(ctx context.Context, call *Call) ([]byte, error) {
-	leave, t, refused := c.open(call, ServiceChat, "llm", "")
-	if refused != nil {
-		return nil, refused
-	}
-	defer leave()
-	return c.whole(ctx, call, t, c.chat)
+	return c.unstreamed(ctx, call, &manner{ServiceChat, provider.Whole, []string{"llm", ""}, c.chat})
 }
 
 // whole makes an unstreamed call within its time limit and records its usage.
@@ -32,6 +27,7 @@ func (c *Caller) whole(
 	ctx context.Context, call *Call, t *target, do func(context.Context, *Call, *target, *consumed) ([]byte, error),
 ) ([]byte, error) {
 	if err := c.pay(ctx, call, t); err != nil {
+		t.made.End(outcomeError)
 		return nil, err
 	}
 	ctx, release := c.guard(ctx)

@@ -99,6 +99,7 @@ type Parts struct {
 type Usage struct {
 	TenantID, ProjectID, UserID, TokenID string
 	Model                                string // key of the record
+	Routing                              string // key of the dynamic model that chose it, "" = none did
 	Service                              string // chat, embeddings, moderations, audio.speech, audio.transcriptions, audio.translations
 	Failed                               bool
 	InputTokens, OutputTokens            int64
@@ -127,6 +128,7 @@ type Call struct {
 	// RequestID is the request_id of the answer.
 	RequestID string
 	Model     string         // key of the record
+	Routing   string         // key of the dynamic model that has chosen it
 	Body      rawjson.Fields // the request's body; its values are kept until the call ends
 }
 
@@ -138,6 +140,7 @@ type Caller struct {
 	executor *provider.Executor
 	running  atomic.Int64
 	refused  provider.Learned // parameters that models were seen to refuse
+	paces    paces
 }
 
 // New returns a Caller. The configuration must be valid.
@@ -196,13 +199,22 @@ type target struct {
 	made      *provider.Call
 	refused   *provider.Learned
 	paid      paid
+	dearest   int64       // what is held at least: another model may run in its place
 	without   []string    // parameters that the provider refuses in this call
 	sounds    sound       // what a call is charged for whose provider may have heard it
 	sent      atomic.Bool // a connection to the provider took what is asked, and it was not refused
 }
 
-// find looks up a model that supports the service.
+// find looks up a model that supports the service, and begins a call to it.
 func (c *Caller) find(call *Call, service string, categories ...string) (*target, *Error) {
+	t, failed := c.lookup(call, service, categories...)
+	if failed == nil {
+		t.made = c.executor.Start(provider.Call{Name: service, Attrs: []slog.Attr{slog.String("model", t.key)}})
+	}
+	return t, failed
+}
+
+func (c *Caller) lookup(call *Call, service string, categories ...string) (*target, *Error) {
 	callee, record, ok := c.parts.Catalog.Model(call.ProjectID, call.Model)
 	if !ok || callee == nil {
 		return nil, &Error{
@@ -213,15 +225,18 @@ func (c *Caller) find(call *Call, service string, categories ...string) (*target
 	t := &target{refused: &c.refused, model: callee, record: record, key: call.Model, service: service}
 	category := record.GetCategory()
 	if !slices.Contains(categories, category) {
-		return nil, &Error{
-			Status: http.StatusBadRequest, Type: typeInvalid, Code: "invalid_request", Param: "model",
-			Message: "Model `" + shorten(call.Model) + "` is of category " + category + ", which " + service + " cannot use",
-		}
+		return nil, wrongCategory(call.Model, category, service)
 	}
 	t.settings = readSettings(record.GetSettings())
 	t.projectID = call.ProjectID
-	t.made = c.executor.Start(provider.Call{Name: service, Attrs: []slog.Attr{slog.String("model", t.key)}})
 	return t, nil
+}
+
+func wrongCategory(model, category, service string) *Error {
+	return &Error{
+		Status: http.StatusBadRequest, Type: typeInvalid, Code: "invalid_request", Param: "model",
+		Message: "Model `" + shorten(model) + "` is of category " + category + ", which " + service + " cannot use",
+	}
 }
 
 // relayed says whether the model's provider is OpenAI-compatible, so that requests are passed through.

@@ -14,6 +14,13 @@
 // What becomes of each parameter at each kind of provider is a row of the table in parameters.go: it goes out, it is said in the
 // provider's words, it has no effect on the answer, or it is refused by name. None is dropped that asks for something.
 //
+// # Dynamic models
+//
+// A call that names a dynamic model is made to the models that package actors/core/routing puts in order, one after the other, until one
+// answers or a chunk was passed on; all of them share Config.RequestTimeout. Each is a call of its own to budgets, circuits and usage:
+// what is held is what the dearest of those that are left may cost. What goes on before and after the choice (guardrails) is outside of
+// this package: it sees one call and one answer, whose model is the one that ran.
+//
 // # Sound
 //
 // A recording is sent to its provider as it is read, anew for each attempt: it is never in memory. What it is charged by is how long

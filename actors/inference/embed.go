@@ -22,12 +22,7 @@ const maxInputs = 2048
 
 // Embed makes embeddings and returns their JSON (document 3, 10.7). The error is as Chat's.
 func (c *Caller) Embed(ctx context.Context, call *Call) ([]byte, error) {
-	leave, t, refused := c.open(call, ServiceEmbeddings, "embedding")
-	if refused != nil {
-		return nil, refused
-	}
-	defer leave()
-	return c.whole(ctx, call, t, c.embed)
+	return c.unstreamed(ctx, call, &manner{ServiceEmbeddings, provider.Embedding, []string{"embedding"}, c.embed})
 }
 
 func (c *Caller) embed(ctx context.Context, call *Call, t *target, used *consumed) ([]byte, error) {

@@ -43,6 +43,9 @@ func (c catalog) Model(projectID, key string) (*agentpb.Model, *directorypb.Mode
 	if !ok || projectID != "p" {
 		return nil, nil, false
 	}
+	if one.model == nil {
+		return nil, one.record, false // it is not called at a provider
+	}
 	compiled := proto.CloneOf(one.model) // as the catalog compiles it of the record
 	var settings struct{ UnsupportedParams []string }
 	if json.Unmarshal(one.record.GetSettings(), &settings) == nil {

@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -36,36 +37,42 @@ func (c *Caller) pay(ctx context.Context, call *Call, t *target) error {
 		t.paid.pass = pass
 		return notLetIn(ctx, err)
 	}
-	asked, price := t.asked(call), t.model.GetPrice()
-	input := tokens(textBytes(asked.Get("messages")) + textBytes(asked.Get("input")) + textBytes(asked.Get("tools")))
-	entering.Domain, entering.InputTokens = quota.LLM, input
-	output, choices := int64(0), int64(1)
+	outlay, limit, refused := t.outlay(call)
+	if refused != nil {
+		return refused
+	}
+	entering.Domain, entering.InputTokens, entering.OutputTokens = quota.LLM, outlay.Input, limit
 	if t.service == ServiceEmbeddings {
 		entering.Domain = quota.Embedding
 	}
-	if t.service == ServiceChat {
-		limit, refused := outputCap(t, call)
-		if refused != nil {
-			return refused
-		}
-		entering.OutputTokens, output = limit, limit
-		if output == 0 {
-			output = blindOutput
-		}
-		choices = min(max(number(asked.Get("n")), 1), maxChoices)
-	}
-	outlay := &provider.Outlay{Price: price, Input: input, Output: output, Choices: choices}
-	entering.Need, entering.Want = outlay.Need(), outlay.Want()
+	entering.Need, entering.Want = outlay.Need(), max(outlay.Want(), t.dearest)
 	pass, err := c.parts.Door.Enter(ctx, entering)
 	if err != nil || pass == nil {
 		return notLetIn(ctx, err)
 	}
 	t.paid.pass = pass
 	held, binds := pass.Held()
-	if binds && price.GetOutputNanoUsdPerMtok() > 0 && t.service == ServiceChat {
+	if binds && outlay.Price.GetOutputNanoUsdPerMtok() > 0 && t.service == ServiceChat {
 		t.paid.output = outlay.Afforded(held)
 	}
 	return nil
+}
+
+// outlay is what a call may cost with a model, and the cap of its output as far as anybody has said one.
+func (t *target) outlay(call *Call) (outlay *provider.Outlay, limit int64, refused *Error) {
+	asked := t.asked(call)
+	outlay = &provider.Outlay{
+		Price: t.model.GetPrice(), Choices: 1,
+		Input: tokens(textBytes(asked.Get("messages")) + textBytes(asked.Get("input")) + textBytes(asked.Get("tools"))),
+	}
+	if t.service == ServiceChat {
+		if limit, refused = outputCap(t, call); refused != nil {
+			return nil, 0, refused
+		}
+		outlay.Output = cmp.Or(limit, blindOutput)
+		outlay.Choices = min(max(number(asked.Get("n")), 1), maxChoices)
+	}
+	return outlay, limit, nil
 }
 
 // settle says what a call came to, once.

@@ -16,12 +16,28 @@ import (
 // ChatStream makes a chat completion and streams it. After an error before the first chunk nothing was emitted, and the whole call
 // has failed. The error is an *Error, the cause with which ctx ended, or what emit returned.
 func (c *Caller) ChatStream(ctx context.Context, call *Call, emit Emit) error {
-	leave, t, refused := c.open(call, ServiceChat, "llm", "")
+	leave, refused := c.enter()
 	if refused != nil {
 		return refused
 	}
 	defer leave()
+	r, refused := c.route(ctx, call, c.streams())
+	if refused != nil {
+		return refused
+	}
+	for at := range r.tried {
+		begun, err := c.tryStream(ctx, r, at, emit)
+		if err == nil || begun || r.last(at) || !handsOn(ctx, err) {
+			return err
+		}
+	}
+	return nil // not reached: the last one has returned
+}
+
+// streamed streams the answer of one model.
+func (c *Caller) streamed(ctx context.Context, call *Call, t *target, emit Emit) error {
 	if err := c.pay(ctx, call, t); err != nil {
+		t.made.End(outcomeError)
 		return err
 	}
 	ctx, release := context.WithTimeoutCause(ctx, c.config.StreamTimeout, provider.ErrTotal)

@@ -105,7 +105,7 @@ func (c *Caller) book(call *Call, t *target, used *consumed, outcome string) {
 	price := t.model.GetPrice()
 	usage := Usage{
 		TenantID: call.TenantID, ProjectID: call.ProjectID, UserID: call.UserID, TokenID: call.TokenID,
-		Model: t.key, Service: t.service, Failed: outcome == outcomeError,
+		Model: t.key, Routing: call.Routing, Service: t.service, Failed: outcome == outcomeError,
 		InputTokens: used.Input, OutputTokens: used.Output, CachedInputTokens: used.Cached,
 		CostNanoUSD: provider.Cost(price, used.Input, used.Cached, used.Output),
 		Priced:      price != nil && (used.Known || used.Input+used.Output == 0),

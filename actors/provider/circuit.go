@@ -78,6 +78,14 @@ func (c *Circuits) enter(id string) (wait time.Duration, trial <-chan struct{}, 
 	return 0, nil, true
 }
 
+// Open says whether a call to a service would be refused now.
+func (c *Circuits) Open(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one := c.byID[id]
+	return one != nil && one.failures >= c.threshold && (one.trial != nil || time.Until(one.until) > 0)
+}
+
 // health is what a call says about its service.
 type health int
 

@@ -109,6 +109,9 @@ func (c *Catalog) checkConfig(ctx context.Context, tenantID, projectID string, d
 			return invalid(failure.AgentShieldGone).In("config.shieldId").Param("shield", id)
 		}
 	}
+	if err := c.callable(projectID, draft.Parsed.ModelKey); err != nil {
+		return err
+	}
 	if c.env.CheckAgent == nil {
 		return nil
 	}

@@ -9,11 +9,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"parley/actors/core/access"
 	"parley/actors/core/collection"
 	"parley/actors/core/definition"
 	"parley/actors/core/failure"
 	"parley/actors/core/naming"
+	"parley/actors/core/routing"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -32,6 +32,15 @@ func (c *Catalog) CreateModel(ctx context.Context, caller Caller, in ModelInput)
 	if err := in.complete(); err != nil {
 		return nil, err
 	}
+	model, err := c.newModel(caller, in)
+	if err != nil {
+		return nil, err
+	}
+	return model, c.models.Create(ctx, model, func() error { return c.applyModel(ctx, in, model) }, modelLimits(caller)...)
+}
+
+// newModel makes a model that the input is still to be put into.
+func (c *Catalog) newModel(caller Caller, in ModelInput) (*directorypb.Model, error) {
 	now := c.env.Now().UnixMilli()
 	model := &directorypb.Model{
 		Id: c.env.NewID("mdl"), TenantId: caller.TenantID, ProjectId: caller.ProjectID, Key: in.Key, SupportsTools: true,
@@ -43,11 +52,7 @@ func (c *Catalog) CreateModel(ctx context.Context, caller Caller, in ModelInput)
 	if !isKey(model.Key) || model.Key == "providers" || model.Key == "dynamic" { // which are paths
 		return nil, invalid(failure.BadKey).In("key")
 	}
-	limits := []collection.Limit{limit("models", projectTerm(caller.ProjectID), maxRecords)}
-	if most := caller.Tier.Limits().MaxModels; most != access.Unlimited {
-		limits = append(limits, limit("models", tenantTerm(caller.TenantID), most))
-	}
-	return model, c.models.Create(ctx, model, func() error { return c.applyModel(ctx, in, model) }, limits...)
+	return model, nil
 }
 
 // complete refuses a new model that lacks something.
@@ -114,6 +119,9 @@ func (c *Catalog) Driver(model *directorypb.Model, projectID string) string {
 	if provider := c.providers.Known(Key(projectID, model.GetProviderKey())); provider != nil {
 		return provider.GetDriver()
 	}
+	if Dynamic(model) != nil {
+		return routing.Key
+	}
 	provider, _ := definition.BuiltinProvider(projectID, model.GetProviderKey())
 	return provider.GetDriver()
 }
@@ -130,13 +138,13 @@ func (c *Catalog) UpdateModel(ctx context.Context, caller Caller, id string, in 
 	})
 }
 
-// DeleteModel deletes a model, which is found by key or id. Agents that use it fail their turns.
+// DeleteModel deletes a model that no dynamic model names; it is found by key or id. Agents that use it fail their turns.
 func (c *Catalog) DeleteModel(ctx context.Context, caller Caller, id string) error {
 	model, err := c.writableModel(ctx, caller, id)
 	if err != nil {
 		return err
 	}
-	return c.models.Delete(ctx, Key(caller.ProjectID, model.GetKey()), nil)
+	return c.models.Delete(ctx, Key(caller.ProjectID, model.GetKey()), c.unrouted)
 }
 
 // writableModel finds a model and refuses the built-in one.
@@ -150,10 +158,14 @@ func (c *Catalog) writableModel(ctx context.Context, caller Caller, id string) (
 
 // applyModel puts an input into a model.
 func (c *Catalog) applyModel(ctx context.Context, in ModelInput, model *directorypb.Model) error {
+	dynamic := model.GetProviderKey() == routing.Key && (model.Settings == nil || Dynamic(model) != nil)
+	if dynamic && in.ProviderKey != nil && *in.ProviderKey != routing.Key {
+		return invalid(failure.RoutingProvider).In("providerKey")
+	}
 	if err := in.applyTexts(model); err != nil {
 		return err
 	}
-	if in.ProviderKey != nil {
+	if in.ProviderKey != nil && !dynamic {
 		if _, err := c.Provider(ctx, model.GetProjectId(), model.GetProviderKey()); err != nil {
 			if _, none := errors.AsType[*collection.MissingError](err); none {
 				return invalid(failure.ProviderNotFound).Param("provider", model.GetProviderKey())
@@ -167,7 +179,10 @@ func (c *Catalog) applyModel(ctx context.Context, in ModelInput, model *director
 	if in.ToolCalls != nil {
 		model.SupportsTools = *in.ToolCalls
 	}
-	return in.applyObjects(model)
+	if err := in.applyObjects(model); err != nil || !dynamic {
+		return err
+	}
+	return c.applyDynamic(model)
 }
 
 func (in *ModelInput) applyTexts(model *directorypb.Model) error {

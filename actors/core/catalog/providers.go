@@ -13,6 +13,7 @@ import (
 	"parley/actors/core/definition"
 	"parley/actors/core/failure"
 	"parley/actors/core/naming"
+	"parley/actors/core/routing"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -42,7 +43,7 @@ func (c *Catalog) CreateProvider(ctx context.Context, caller Caller, in Provider
 		provider.Key = c.newKey(value(in.Label), "provider")
 	}
 	switch {
-	case !isKey(provider.Key):
+	case !isKey(provider.Key) || provider.Key == routing.Key: // which stands for no provider
 		return nil, invalid(failure.BadKey).In("key")
 	case in.Driver == "":
 		return nil, invalid(failure.Required).In("driver")

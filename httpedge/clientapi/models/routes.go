@@ -38,6 +38,8 @@ func Routes(shared *handler.API) []endpoint.Route {
 		endpoint.On("GET /models", read, a.listModels, tag, endpoint.Summary("List the project's models")),
 		a.models.Create("POST /models", write, handler.Make(a.Catalog.CreateModel), tag, endpoint.Summary("Record a model"),
 			endpoint.Errors(invalid, large, taken, quota)),
+		endpoint.On("POST /models/dynamic", write, a.createDynamic, endpoint.Once(), endpoint.Status(201), tag,
+			endpoint.Summary("Record a model that chooses among others for each request"), endpoint.Errors(invalid, large, taken, quota)),
 		resource.List(a.providers, "GET /models/providers", read, a.listProviders, tag, endpoint.Summary("List the project's providers")),
 		a.providers.Create("POST /models/providers", write, handler.Make(a.Catalog.CreateProvider), tag,
 			endpoint.Summary("Record a provider and its credentials"), endpoint.Errors(invalid, large, taken, quota, noSecrets)),
@@ -48,7 +50,7 @@ func Routes(shared *handler.API) []endpoint.Route {
 		endpoint.On("GET /models/{id}", read, a.getModel, tag, endpoint.Summary("Read a model"), endpoint.Errors(noModel)),
 		a.models.Change("PUT /models/{id}", write, "updateModel", handler.Change(a.Catalog.UpdateModel), tag, endpoint.Summary("Change a model"), changes),
 		a.models.Change("PATCH /models/{id}", write, "patchModel", handler.Change(a.Catalog.UpdateModel), tag, endpoint.Summary("Change a model"), changes),
-		a.models.Delete("DELETE /models/{id}", write, handler.Remove(a.Catalog.DeleteModel), tag, endpoint.Summary("Delete a model; agents that use it fail their turns"),
+		a.models.Delete("DELETE /models/{id}", write, handler.Remove(a.Catalog.DeleteModel), tag, endpoint.Summary("Delete a model that no dynamic model names; agents that use it fail their turns"),
 			endpoint.Errors(forbidden, noModel, conflict)),
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley/actors/core/entity"
+	"parley/actors/core/money"
 	"parley/actors/core/quota"
 	"parley/proto/allowancepb"
 )
@@ -132,7 +133,8 @@ func (d *Door) Enter(ctx context.Context, call *quota.Call) (quota.Pass, error) 
 	}
 	p := &pass{door: d, tenant: call.TenantID, binds: force.Binds(), call: &allowancepb.Call{
 		Id: d.config.NewID("spend"), Want: max(call.Want, call.Need, 0), Need: max(call.Need, 0),
-		Tokens: call.InputTokens, Caps: force.Caps,
+		// What is said of its output is reserved, too: calls that run at the same time do not come to more than a rate allows.
+		Tokens: money.Add(call.InputTokens, call.OutputTokens), Caps: force.Caps,
 	}}
 	d.keep(p)
 	if err := p.enter(ctx); err != nil {

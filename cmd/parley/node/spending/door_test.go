@@ -246,6 +246,70 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
+// TestRatesOfAToken: calls of one API token through three nodes at the same time are let in exactly as often as its rate says, and take no
+// more tokens than that, while the calls of another token are not counted.
+func TestRatesOfAToken(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits        string
+		least, letsIn int
+	}{
+		"requests": {`{"rateLimit":{"requests":{"perMinute":50}}}`, 50, 50},
+		"tokens":   {`{"rateLimit":{"tokens":{"perMinute":1000}}}`, 50, 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				at := newAllowances(func() bool { return false })
+				all := quota.Read([]*directorypb.QuotaPolicy{{
+					Id: "qp_1", TenantId: "t", Scope: quota.Token, ScopeId: "busy", Domain: quota.LLM, Enabled: true, Limits: []byte(c.limits),
+				}})
+				of := func(string) []*quota.Policy { return all }
+				doors := []*spending.Door{newDoor(at, of), newDoor(at, of), newDoor(at, of)}
+				defer func() {
+					for _, door := range doors {
+						door.Stop(context.WithoutCancel(t.Context()))
+					}
+				}()
+				var mu sync.Mutex
+				in, took := 0, int64(0)
+				var calls sync.WaitGroup
+				for i := range 300 {
+					calls.Go(func() {
+						time.Sleep(time.Duration(i%100) * time.Millisecond)
+						pass, err := doors[i%3].Enter(t.Context(), &quota.Call{TenantID: "t", TokenID: "busy", Domain: quota.LLM, InputTokens: 5, OutputTokens: 15})
+						if err != nil {
+							var refused *quota.Refusal
+							require.ErrorAs(t, err, &refused)
+							require.Positive(t, refused.RetryAfter)
+							require.LessOrEqual(t, refused.RetryAfter, time.Minute)
+							return
+						}
+						time.Sleep(20 * time.Millisecond)
+						used := int64(1 + i%20)
+						pass.Settle(0, used)
+						mu.Lock()
+						defer mu.Unlock()
+						in, took = in+1, took+used
+					})
+				}
+				calls.Wait()
+				require.GreaterOrEqual(t, in, c.least)
+				require.LessOrEqual(t, in, c.letsIn)
+				if name == "tokens" {
+					require.LessOrEqual(t, took, int64(1000))
+					require.Greater(t, in, 50, "what calls did not take is given back")
+				}
+				none, err := doors[0].Enter(t.Context(), &quota.Call{TenantID: "t", TokenID: "other", Domain: quota.LLM})
+				require.NoError(t, err)
+				require.Nil(t, none)
+				time.Sleep(time.Minute)
+				pass, err := doors[1].Enter(t.Context(), &quota.Call{TenantID: "t", TokenID: "busy", Domain: quota.LLM, InputTokens: 5})
+				require.NoError(t, err, "a new minute")
+				pass.Settle(0, 0)
+			})
+		})
+	}
+}
+
 // TestNobodyToAsk: calls are not let in when it cannot be found out whether they may.
 func TestNobodyToAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
