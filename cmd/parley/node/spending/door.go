@@ -105,6 +105,19 @@ func (d *Door) size() (size int) {
 	return size
 }
 
+// reserved is how many tokens of its rates a call takes until it is settled: its input and the most that it says of its output, so that
+// calls that run at the same time do not come to more than a rate allows. A call that names more output than a rate allows at all
+// takes all of it: it may say less.
+func reserved(call *quota.Call, caps []*allowancepb.Cap) int64 {
+	tokens := money.Add(call.InputTokens, call.OutputTokens)
+	for _, limit := range caps {
+		if limit.GetMeasure() == allowancepb.Measure_TOKENS && !limit.GetCounts() && limit.GetMost() >= 0 {
+			tokens = min(tokens, max(call.InputTokens, limit.GetMost()))
+		}
+	}
+	return tokens
+}
+
 // Guards implements quota.Door.
 func (d *Door) Guards(tenantID string) bool { return len(d.config.Policies(tenantID)) > 0 }
 
@@ -133,8 +146,7 @@ func (d *Door) Enter(ctx context.Context, call *quota.Call) (quota.Pass, error) 
 	}
 	p := &pass{door: d, tenant: call.TenantID, binds: force.Binds(), call: &allowancepb.Call{
 		Id: d.config.NewID("spend"), Want: max(call.Want, call.Need, 0), Need: max(call.Need, 0),
-		// What is said of its output is reserved, too: calls that run at the same time do not come to more than a rate allows.
-		Tokens: money.Add(call.InputTokens, call.OutputTokens), Caps: force.Caps,
+		Tokens: reserved(call, force.Caps), Caps: force.Caps,
 	}}
 	d.keep(p)
 	if err := p.enter(ctx); err != nil {

@@ -305,6 +305,9 @@ func TestRatesOfAToken(t *testing.T) {
 				pass, err := doors[1].Enter(t.Context(), &quota.Call{TenantID: "t", TokenID: "busy", Domain: quota.LLM, InputTokens: 5})
 				require.NoError(t, err, "a new minute")
 				pass.Settle(0, 0)
+				pass, err = doors[0].Enter(t.Context(), &quota.Call{TenantID: "t", TokenID: "busy", Domain: quota.LLM, InputTokens: 5, OutputTokens: 5000})
+				require.NoError(t, err, "it names more than is allowed, and may say less")
+				pass.Settle(0, 5)
 			})
 		})
 	}
