@@ -56,12 +56,14 @@ func everything(t *testing.T, n *tenant) belongings {
 	delivery := n.done(t, "POST", "/webhooks/"+hook+"/test", nil).text("delivery", "id")
 	group := n.done(t, "POST", "/members/groups", object1{"name": "Owned"}).text("group", "id")
 	budget := n.done(t, "POST", "/budgets", object1{"daily_limit_usd": -1}).text("id")
+	guardrail := n.done(t, "POST", "/guardrails", object1{"name": "Owned", "rules": object1{"promptShield": object1{}}}).text("guardrail", "key")
 	project := n.done(t, "POST", "/projects", object1{"name": "Owned"}).text("project", "id")
 	invited := n.done(t, "POST", "/members/invite", object1{"name": "Owned", "email": "invited@owned.test", "role": "user"}).text("user", "id")
 	return belongings{
 		"/members/groups/{id}": group, "{projectId}": project, "/members/{id}": invited,
 		"/webhooks/{id}": hook, "{deliveryId}": delivery, "/aegis/shields/{id}": "shd_none", // tokens make none
 		"/budgets/{id}":      budget,
+		"/guardrails/{key}":  guardrail,
 		"{decisionId}":       decode(t, decision.text).text("decisionId"),
 		"/agents/{agentKey}": agent, "/a2a/{agentKey}": agent, "/agents/sessions/{id}": session, "/agents/runs/{runId}": run.text("id"), "/models/{id}": model.text("model", "_id"),
 		"/models/providers/{key}": "scripted", "/users/{id}": user, "{version}": "1", "{fileId}": fileID, "{tokenId}": token,

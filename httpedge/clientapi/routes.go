@@ -10,6 +10,7 @@ import (
 	"parley/httpedge/clientapi/budgets"
 	"parley/httpedge/clientapi/console"
 	"parley/httpedge/clientapi/decisions"
+	"parley/httpedge/clientapi/guardrails"
 	"parley/httpedge/clientapi/license"
 	"parley/httpedge/clientapi/members"
 	"parley/httpedge/clientapi/models"
@@ -45,6 +46,7 @@ func (a *API) resources(side webhooks.Side) []endpoint.Route {
 		webhooks.Routes(webhooks.Parts{Webhooks: a.shared.Webhooks, Permissions: a.shared.Permissions, Side: side}),
 		decisions.Routes(a.shared),
 		shields.Routes(a.shared),
+		guardrails.Routes(a.shared),
 		license.Routes(license.Parts{Accounts: a.shared.Accounts}),
 		auditlog.Routes(auditlog.Parts{Entities: a.shared.Entities, Chain: a.shared.AuditChain}),
 	)

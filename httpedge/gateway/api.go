@@ -36,6 +36,7 @@ type Call struct {
 type API struct {
 	config Config
 	models Models
+	rails  Rails // nil = there are no guardrails
 	log    *slog.Logger
 
 	base    context.Context //nolint:containedctx // parent of every stream; ended by Stop

@@ -47,7 +47,7 @@ func TestRefusals(t *testing.T) {
 		{"/moderations", `{}`, 400, "`input` is required", `"input"`},
 		{"/moderations", `{"input":"x","model":7}`, 400, "`model` must be a guardrail key string", `"model"`},
 		{"/moderations", `{"input":[{"type":"image_url"}]}`, 400, "`input` must be a string, an array of strings or an array of text parts", `"input"`},
-		{"/moderations", `{"input":"x","model":"none"}`, 404, "No moderation guardrail with this key: leave `model` out, or name `default` or a model of category moderation", `"model"`},
+		{"/moderations", `{"input":"x","model":"none"}`, 404, "No moderation guardrail with this key: leave `model` out, or name `default`, a guardrail with moderation or a model of category moderation", `"model"`},
 	} {
 		t.Run(c.path+" "+c.body, func(t *testing.T) {
 			status, _, body := k.post(c.path, c.body)

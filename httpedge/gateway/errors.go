@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/guardrail"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
 )
@@ -80,6 +81,10 @@ type ErrorFields struct {
 
 	Reason     string `json:"reason,omitempty"`     // of the permission engine
 	DecisionID string `json:"decisionId,omitempty"` // under which its decision is kept
+
+	GuardrailKey string              `json:"guardrail_key,omitempty"` // of the guardrail that blocked
+	Action       string              `json:"action,omitempty"`
+	Findings     []guardrail.Finding `json:"findings,omitempty"`
 }
 
 // typeOf is the type of an error that does not say its own. A missing or wrong token is the caller's mistake, as in the
@@ -116,6 +121,9 @@ func bodyOf(p *endpoint.Problem) ErrorFields {
 	}
 	body.Reason, _ = p.Details["reason"].(string)
 	body.DecisionID, _ = p.Details["decisionId"].(string)
+	body.GuardrailKey, _ = p.Details["guardrail_key"].(string)
+	body.Action, _ = p.Details["action"].(string)
+	body.Findings, _ = p.Details["findings"].([]guardrail.Finding)
 	if p.Code != "" {
 		body.Code = &p.Code
 	}

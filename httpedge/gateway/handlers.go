@@ -6,9 +6,9 @@ import (
 	"encoding/hex"
 	"net/http"
 
+	"parley/actors/core/moderate"
 	"parley/actors/machine/rawjson"
 	"parley/httpedge/endpoint"
-	"parley/httpedge/gateway/moderate"
 )
 
 // chatCompletions answers POST /chat/completions.
@@ -33,8 +33,11 @@ func (a *API) embeddings(ctx context.Context, in *embeddingsInput) (*embeddingLi
 	return &embeddingList{whole: whole{answer}}, nil
 }
 
-// moderations answers POST /moderations: by the built-in guardrail, or by a model of that category.
+// moderations answers POST /moderations: by a guardrail of the project, the built-in one, or a model of that category.
 func (a *API) moderations(ctx context.Context, in *moderationsInput) (*moderation, error) {
+	if answer, err := a.rail(ctx, in); answer != nil || err != nil {
+		return answer, err
+	}
 	if in.key == "" || in.key == moderate.Key {
 		answer := &moderation{ID: "modr_" + newUUID(), Model: moderate.Key}
 		for _, text := range in.texts {
@@ -55,7 +58,7 @@ func guardrailProblem(err error) error {
 	if problem.Status == http.StatusNotFound && problem.Code == "model_not_found" {
 		hinted := *problem
 		hinted.Message = "No moderation guardrail with this key: leave `model` out, or name `" + moderate.Key +
-			"` or a model of category moderation"
+			"`, a guardrail with moderation or a model of category moderation"
 		return &hinted
 	}
 	return err

@@ -3,7 +3,7 @@ package gateway
 import (
 	"encoding/json"
 
-	"parley/httpedge/gateway/moderate"
+	"parley/actors/core/moderate"
 )
 
 // whole is an unstreamed answer, encoded by the model's side.
@@ -21,6 +21,7 @@ type chatCompletion struct {
 	SystemFingerprint *string         `json:"system_fingerprint"`
 	Choices           []chatChoice    `json:"choices"`
 	Usage             completionUsage `json:"usage"`
+	Guardrails        *checked        `json:"guardrails,omitempty" doc:"What guardrails of the model found and let pass"`
 	RequestID         string          `json:"request_id"`
 
 	whole

@@ -1419,26 +1419,28 @@ func (x *AgentVersion) GetCreatedAt() int64 {
 
 // Model is a model that the project may call.
 type Model struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // mdl_...
-	TenantId      string                 `protobuf:"bytes,2,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
-	ProjectId     string                 `protobuf:"bytes,3,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
-	Key           string                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
-	Name          string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
-	Description   string                 `protobuf:"bytes,6,opt,name=description,proto3" json:"description,omitempty"`
-	ProviderKey   string                 `protobuf:"bytes,7,opt,name=provider_key,json=providerKey,proto3" json:"provider_key,omitempty"`
-	Category      string                 `protobuf:"bytes,8,opt,name=category,proto3" json:"category,omitempty"`              // llm, embedding, rerank, stt, tts, ocr
-	ModelId       string                 `protobuf:"bytes,9,opt,name=model_id,json=modelId,proto3" json:"model_id,omitempty"` // as the provider knows it
-	Settings      []byte                 `protobuf:"bytes,10,opt,name=settings,proto3" json:"settings,omitempty"`             // JSON object, without what is secret
-	Pricing       []byte                 `protobuf:"bytes,11,opt,name=pricing,proto3" json:"pricing,omitempty"`               // JSON object (document 3, 10.11)
-	Metadata      []byte                 `protobuf:"bytes,12,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	Multimodal    bool                   `protobuf:"varint,13,opt,name=multimodal,proto3" json:"multimodal,omitempty"`
-	SupportsTools bool                   `protobuf:"varint,14,opt,name=supports_tools,json=supportsTools,proto3" json:"supports_tools,omitempty"`
-	CreatedAt     int64                  `protobuf:"varint,15,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	UpdatedAt     int64                  `protobuf:"varint,16,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
-	CreatedBy     string                 `protobuf:"bytes,17,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Id              string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // mdl_...
+	TenantId        string                 `protobuf:"bytes,2,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	ProjectId       string                 `protobuf:"bytes,3,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	Key             string                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	Name            string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	Description     string                 `protobuf:"bytes,6,opt,name=description,proto3" json:"description,omitempty"`
+	ProviderKey     string                 `protobuf:"bytes,7,opt,name=provider_key,json=providerKey,proto3" json:"provider_key,omitempty"`
+	Category        string                 `protobuf:"bytes,8,opt,name=category,proto3" json:"category,omitempty"`              // llm, embedding, rerank, stt, tts, ocr
+	ModelId         string                 `protobuf:"bytes,9,opt,name=model_id,json=modelId,proto3" json:"model_id,omitempty"` // as the provider knows it
+	Settings        []byte                 `protobuf:"bytes,10,opt,name=settings,proto3" json:"settings,omitempty"`             // JSON object, without what is secret
+	Pricing         []byte                 `protobuf:"bytes,11,opt,name=pricing,proto3" json:"pricing,omitempty"`               // JSON object (document 3, 10.11)
+	Metadata        []byte                 `protobuf:"bytes,12,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	Multimodal      bool                   `protobuf:"varint,13,opt,name=multimodal,proto3" json:"multimodal,omitempty"`
+	SupportsTools   bool                   `protobuf:"varint,14,opt,name=supports_tools,json=supportsTools,proto3" json:"supports_tools,omitempty"`
+	CreatedAt       int64                  `protobuf:"varint,15,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	UpdatedAt       int64                  `protobuf:"varint,16,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	CreatedBy       string                 `protobuf:"bytes,17,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
+	InputGuardrail  string                 `protobuf:"bytes,24,opt,name=input_guardrail,json=inputGuardrail,proto3" json:"input_guardrail,omitempty"` // key of a guardrail; it need not exist
+	OutputGuardrail string                 `protobuf:"bytes,25,opt,name=output_guardrail,json=outputGuardrail,proto3" json:"output_guardrail,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Model) Reset() {
@@ -1586,6 +1588,20 @@ func (x *Model) GetUpdatedAt() int64 {
 func (x *Model) GetCreatedBy() string {
 	if x != nil {
 		return x.CreatedBy
+	}
+	return ""
+}
+
+func (x *Model) GetInputGuardrail() string {
+	if x != nil {
+		return x.InputGuardrail
+	}
+	return ""
+}
+
+func (x *Model) GetOutputGuardrail() string {
+	if x != nil {
+		return x.OutputGuardrail
 	}
 	return ""
 }
@@ -1848,6 +1864,147 @@ func (x *Shield) GetUpdatedAt() int64 {
 	return 0
 }
 
+// Guardrail is what texts to and from models are checked for (package actors/core/guardrail).
+type Guardrail struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // grd_...
+	TenantId      string                 `protobuf:"bytes,2,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	ProjectId     string                 `protobuf:"bytes,3,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	Key           string                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	Name          string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	Description   string                 `protobuf:"bytes,6,opt,name=description,proto3" json:"description,omitempty"`
+	Enabled       bool                   `protobuf:"varint,7,opt,name=enabled,proto3" json:"enabled,omitempty"`
+	Action        string                 `protobuf:"bytes,8,opt,name=action,proto3" json:"action,omitempty"`   // block, warn, flag, redact: of rules that say no other
+	Message       string                 `protobuf:"bytes,9,opt,name=message,proto3" json:"message,omitempty"` // what a blocked caller is told; empty = what was found
+	Rules         []byte                 `protobuf:"bytes,10,opt,name=rules,proto3" json:"rules,omitempty"`    // JSON object, as clients see it
+	CreatedBy     string                 `protobuf:"bytes,11,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
+	CreatedAt     int64                  `protobuf:"varint,12,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	UpdatedAt     int64                  `protobuf:"varint,13,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Guardrail) Reset() {
+	*x = Guardrail{}
+	mi := &file_directorypb_directory_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Guardrail) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Guardrail) ProtoMessage() {}
+
+func (x *Guardrail) ProtoReflect() protoreflect.Message {
+	mi := &file_directorypb_directory_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Guardrail.ProtoReflect.Descriptor instead.
+func (*Guardrail) Descriptor() ([]byte, []int) {
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Guardrail) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Guardrail) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+func (x *Guardrail) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *Guardrail) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Guardrail) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Guardrail) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *Guardrail) GetEnabled() bool {
+	if x != nil {
+		return x.Enabled
+	}
+	return false
+}
+
+func (x *Guardrail) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *Guardrail) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Guardrail) GetRules() []byte {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+func (x *Guardrail) GetCreatedBy() string {
+	if x != nil {
+		return x.CreatedBy
+	}
+	return ""
+}
+
+func (x *Guardrail) GetCreatedAt() int64 {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return 0
+}
+
+func (x *Guardrail) GetUpdatedAt() int64 {
+	if x != nil {
+		return x.UpdatedAt
+	}
+	return 0
+}
+
 // QuotaPolicy bounds what the calls of a tenant may use and cost (package actors/core/quota).
 type QuotaPolicy struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1872,7 +2029,7 @@ type QuotaPolicy struct {
 
 func (x *QuotaPolicy) Reset() {
 	*x = QuotaPolicy{}
-	mi := &file_directorypb_directory_proto_msgTypes[18]
+	mi := &file_directorypb_directory_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1884,7 +2041,7 @@ func (x *QuotaPolicy) String() string {
 func (*QuotaPolicy) ProtoMessage() {}
 
 func (x *QuotaPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_directorypb_directory_proto_msgTypes[18]
+	mi := &file_directorypb_directory_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1897,7 +2054,7 @@ func (x *QuotaPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaPolicy.ProtoReflect.Descriptor instead.
 func (*QuotaPolicy) Descriptor() ([]byte, []int) {
-	return file_directorypb_directory_proto_rawDescGZIP(), []int{18}
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *QuotaPolicy) GetId() string {
@@ -2017,7 +2174,7 @@ type RequestCount struct {
 
 func (x *RequestCount) Reset() {
 	*x = RequestCount{}
-	mi := &file_directorypb_directory_proto_msgTypes[19]
+	mi := &file_directorypb_directory_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2186,7 @@ func (x *RequestCount) String() string {
 func (*RequestCount) ProtoMessage() {}
 
 func (x *RequestCount) ProtoReflect() protoreflect.Message {
-	mi := &file_directorypb_directory_proto_msgTypes[19]
+	mi := &file_directorypb_directory_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2199,7 @@ func (x *RequestCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestCount.ProtoReflect.Descriptor instead.
 func (*RequestCount) Descriptor() ([]byte, []int) {
-	return file_directorypb_directory_proto_rawDescGZIP(), []int{19}
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RequestCount) GetSince() int64 {
@@ -2089,7 +2246,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_directorypb_directory_proto_msgTypes[20]
+	mi := &file_directorypb_directory_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2101,7 +2258,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_directorypb_directory_proto_msgTypes[20]
+	mi := &file_directorypb_directory_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2114,7 +2271,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_directorypb_directory_proto_rawDescGZIP(), []int{20}
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Webhook) GetId() string {
@@ -2390,7 +2547,7 @@ const file_directorypb_directory_proto_rawDesc = "" +
 	"\fpublished_by\x18\n" +
 	" \x01(\tR\vpublishedBy\x12\x1d\n" +
 	"\n" +
-	"created_at\x18\v \x01(\x03R\tcreatedAt\"\xeb\x03\n" +
+	"created_at\x18\v \x01(\x03R\tcreatedAt\"\xbf\x04\n" +
 	"\x05Model\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -2415,7 +2572,9 @@ const file_directorypb_directory_proto_rawDesc = "" +
 	"\n" +
 	"updated_at\x18\x10 \x01(\x03R\tupdatedAt\x12\x1d\n" +
 	"\n" +
-	"created_by\x18\x11 \x01(\tR\tcreatedBy\"\xbf\x02\n" +
+	"created_by\x18\x11 \x01(\tR\tcreatedBy\x12'\n" +
+	"\x0finput_guardrail\x18\x18 \x01(\tR\x0einputGuardrail\x12)\n" +
+	"\x10output_guardrail\x18\x19 \x01(\tR\x0foutputGuardrail\"\xbf\x02\n" +
 	"\bProvider\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -2450,7 +2609,26 @@ const file_directorypb_directory_proto_rawDesc = "" +
 	"created_at\x18\n" +
 	" \x01(\x03R\tcreatedAt\x12\x1d\n" +
 	"\n" +
-	"updated_at\x18\v \x01(\x03R\tupdatedAt\"\xa4\x03\n" +
+	"updated_at\x18\v \x01(\x03R\tupdatedAt\"\xde\x02\n" +
+	"\tGuardrail\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
+	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
+	"\n" +
+	"project_id\x18\x03 \x01(\tR\tprojectId\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\tR\x03key\x12\x12\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\x12 \n" +
+	"\vdescription\x18\x06 \x01(\tR\vdescription\x12\x18\n" +
+	"\aenabled\x18\a \x01(\bR\aenabled\x12\x16\n" +
+	"\x06action\x18\b \x01(\tR\x06action\x12\x18\n" +
+	"\amessage\x18\t \x01(\tR\amessage\x12\x14\n" +
+	"\x05rules\x18\n" +
+	" \x01(\fR\x05rules\x12\x1d\n" +
+	"\n" +
+	"created_by\x18\v \x01(\tR\tcreatedBy\x12\x1d\n" +
+	"\n" +
+	"created_at\x18\f \x01(\x03R\tcreatedAt\x12\x1d\n" +
+	"\n" +
+	"updated_at\x18\r \x01(\x03R\tupdatedAt\"\xa4\x03\n" +
 	"\vQuotaPolicy\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -2512,7 +2690,7 @@ func file_directorypb_directory_proto_rawDescGZIP() []byte {
 	return file_directorypb_directory_proto_rawDescData
 }
 
-var file_directorypb_directory_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_directorypb_directory_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_directorypb_directory_proto_goTypes = []any{
 	(*Tenant)(nil),           // 0: parley.directory.Tenant
 	(*License)(nil),          // 1: parley.directory.License
@@ -2532,26 +2710,27 @@ var file_directorypb_directory_proto_goTypes = []any{
 	(*Model)(nil),            // 15: parley.directory.Model
 	(*Provider)(nil),         // 16: parley.directory.Provider
 	(*Shield)(nil),           // 17: parley.directory.Shield
-	(*QuotaPolicy)(nil),      // 18: parley.directory.QuotaPolicy
-	(*RequestCount)(nil),     // 19: parley.directory.RequestCount
-	(*Webhook)(nil),          // 20: parley.directory.Webhook
-	nil,                      // 21: parley.directory.User.ServicePermissionsEntry
-	nil,                      // 22: parley.directory.User.MembershipsEntry
-	nil,                      // 23: parley.directory.Membership.ServicePermissionsEntry
-	nil,                      // 24: parley.directory.Group.ServicePermissionsEntry
-	nil,                      // 25: parley.directory.Token.ScopeEntry
+	(*Guardrail)(nil),        // 18: parley.directory.Guardrail
+	(*QuotaPolicy)(nil),      // 19: parley.directory.QuotaPolicy
+	(*RequestCount)(nil),     // 20: parley.directory.RequestCount
+	(*Webhook)(nil),          // 21: parley.directory.Webhook
+	nil,                      // 22: parley.directory.User.ServicePermissionsEntry
+	nil,                      // 23: parley.directory.User.MembershipsEntry
+	nil,                      // 24: parley.directory.Membership.ServicePermissionsEntry
+	nil,                      // 25: parley.directory.Group.ServicePermissionsEntry
+	nil,                      // 26: parley.directory.Token.ScopeEntry
 }
 var file_directorypb_directory_proto_depIdxs = []int32{
 	1,  // 0: parley.directory.Tenant.license:type_name -> parley.directory.License
-	21, // 1: parley.directory.User.service_permissions:type_name -> parley.directory.User.ServicePermissionsEntry
+	22, // 1: parley.directory.User.service_permissions:type_name -> parley.directory.User.ServicePermissionsEntry
 	7,  // 2: parley.directory.User.sign_in:type_name -> parley.directory.SignIn
 	4,  // 3: parley.directory.User.invite:type_name -> parley.directory.Invite
-	22, // 4: parley.directory.User.memberships:type_name -> parley.directory.User.MembershipsEntry
-	23, // 5: parley.directory.Membership.service_permissions:type_name -> parley.directory.Membership.ServicePermissionsEntry
-	24, // 6: parley.directory.Group.service_permissions:type_name -> parley.directory.Group.ServicePermissionsEntry
+	23, // 4: parley.directory.User.memberships:type_name -> parley.directory.User.MembershipsEntry
+	24, // 5: parley.directory.Membership.service_permissions:type_name -> parley.directory.Membership.ServicePermissionsEntry
+	25, // 6: parley.directory.Group.service_permissions:type_name -> parley.directory.Group.ServicePermissionsEntry
 	8,  // 7: parley.directory.SignIn.second_factor:type_name -> parley.directory.SecondFactor
 	9,  // 8: parley.directory.SignIn.provider_identity:type_name -> parley.directory.ProviderIdentity
-	25, // 9: parley.directory.Token.scope:type_name -> parley.directory.Token.ScopeEntry
+	26, // 9: parley.directory.Token.scope:type_name -> parley.directory.Token.ScopeEntry
 	13, // 10: parley.directory.Agent.draft:type_name -> parley.directory.Definition
 	13, // 11: parley.directory.AgentVersion.definition:type_name -> parley.directory.Definition
 	5,  // 12: parley.directory.User.MembershipsEntry.value:type_name -> parley.directory.Membership
@@ -2573,7 +2752,7 @@ func file_directorypb_directory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_directorypb_directory_proto_rawDesc), len(file_directorypb_directory_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

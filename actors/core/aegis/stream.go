@@ -14,22 +14,58 @@ const (
 	briefly = 256
 )
 
-// Stream takes secrets and personal data out of a text that comes in pieces. Of what came it holds back only what may still become part
-// of something. nil changes nothing.
-type Stream struct {
-	shield *Shield
-	before string // what was given away last, as it came
-	held   []byte
-	looked int // bytes that were held when they were last looked at
+// Cut is a part of a text that is taken out.
+type Cut struct {
+	Start, End int
+	Mark       string // in its place
+	Last       bool   // nothing follows it, and no mark: the text ends there
 }
+
+// Patterns say what is taken out of a text.
+type Patterns interface {
+	// Cuts are what is taken out of a text, by where they begin.
+	Cuts(text string) []Cut
+	// Open is from where on a text may still become part of something, were more to follow, see dlp.Open.
+	Open(text string) int
+}
+
+// Stream takes secrets and personal data, or what other patterns find, out of a text that comes in pieces. Of what came it holds back
+// only what may still become part of something. nil changes nothing.
+type Stream struct {
+	patterns Patterns
+	before   string // what was given away last, as it came
+	held     []byte
+	looked   int // bytes that were held when they were last looked at
+	over     *Cut
+}
+
+// NewStream begins a text.
+func NewStream(patterns Patterns) *Stream { return &Stream{patterns: patterns} }
 
 // Stream begins a text. nil = the shield takes nothing out.
 func (s *Shield) Stream() *Stream {
 	if !s.redacts() {
 		return nil
 	}
-	return &Stream{shield: s}
+	return NewStream(data{&judgement{shield: s}})
 }
+
+// data is the patterns of a shield.
+type data struct{ *judgement }
+
+// Cuts implements Patterns.
+func (d data) Cuts(text string) []Cut {
+	var cuts []Cut
+	for _, f := range dlp.Scan(text) {
+		if d.redacts(f.Class) {
+			cuts = append(cuts, Cut{Start: f.Start, End: f.End, Mark: mark(f.Kind)})
+		}
+	}
+	return cuts
+}
+
+// Open implements Patterns.
+func (data) Open(text string) int { return dlp.Open(text) }
 
 // redacts says whether anything is taken out of texts.
 func (s *Shield) redacts() bool {
@@ -41,12 +77,15 @@ func (s *Stream) Write(piece string) string {
 	if s == nil {
 		return piece
 	}
+	if s.over != nil {
+		return ""
+	}
 	s.held = append(s.held, piece...)
 	if len(s.held) > briefly && len(s.held) < s.looked+s.looked/8 {
 		return ""
 	}
 	s.looked = len(s.held)
-	return s.release(dlp.Open(string(s.held)))
+	return s.release(s.patterns.Open(string(s.held)))
 }
 
 // Close ends the text and returns the rest of it.
@@ -57,6 +96,14 @@ func (s *Stream) Close() string {
 	return s.release(len(s.held))
 }
 
+// Over says at which cut the text has ended, which is one that nothing follows.
+func (s *Stream) Over() (Cut, bool) {
+	if s == nil || s.over == nil {
+		return Cut{}, false
+	}
+	return *s.over, true
+}
+
 // release gives away so many of the bytes that are held.
 func (s *Stream) release(size int) string {
 	if size == 0 {
@@ -65,19 +112,22 @@ func (s *Stream) release(size int) string {
 	all := s.before + string(s.held)
 	last := len(s.before)
 	end := last + size
-	j := &judgement{shield: s.shield}
 	var clean strings.Builder
-	for _, f := range dlp.Scan(all) {
+	for _, cut := range s.patterns.Cuts(all) {
 		switch {
-		case !j.redacts(f.Class) || f.End <= last || f.Start >= end:
+		case cut.End <= last || cut.Start >= end:
 			continue
-		case f.End > end:
-			end = max(last, f.Start)
+		case cut.End > end:
+			end = max(last, cut.Start)
 			continue
 		}
-		clean.WriteString(all[last:max(last, f.Start)])
-		clean.WriteString(mark(f.Kind))
-		last = f.End
+		clean.WriteString(all[last:max(last, cut.Start)])
+		if cut.Last {
+			s.over, s.held = &cut, nil
+			return clean.String()
+		}
+		clean.WriteString(cut.Mark)
+		last = cut.End
 	}
 	clean.WriteString(all[last:end])
 	start := max(0, end-before)

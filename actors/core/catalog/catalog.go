@@ -36,6 +36,7 @@ const (
 	Models        = "models"
 	Providers     = "providers"
 	Shields       = "shields"
+	Guardrails    = "guardrails"
 	QuotaPolicies = "quota_policies"
 )
 
@@ -84,6 +85,8 @@ type Catalog struct {
 	providers *collection.Collection[directorypb.Provider]
 	shields   *collection.Collection[directorypb.Shield]
 	policies  *collection.Collection[directorypb.QuotaPolicy]
+
+	guardrails *collection.Collection[directorypb.Guardrail]
 }
 
 // New returns the catalog in a store.
@@ -127,6 +130,12 @@ func New(store collection.Store, env Env) *Catalog {
 			Key:   func(s *directorypb.Shield) string { return Key(s.GetProjectId(), s.GetId()) },
 			Scope: func(s *directorypb.Shield) string { return collection.Scope(Shields, s.GetTenantId()) },
 			Terms: func(s *directorypb.Shield) []string { return []string{projectTerm(s.GetProjectId())} },
+		}),
+		guardrails: collection.Proto(store, collection.Declaration[directorypb.Guardrail]{
+			Name: Guardrails, Noun: "guardrail", MaxBytes: maxProjectBytes, Created: (*directorypb.Guardrail).GetCreatedAt,
+			Key:   func(g *directorypb.Guardrail) string { return Key(g.GetProjectId(), g.GetKey()) },
+			Scope: func(g *directorypb.Guardrail) string { return collection.Scope(Guardrails, g.GetTenantId()) },
+			Terms: func(g *directorypb.Guardrail) []string { return []string{projectTerm(g.GetProjectId())} },
 		}),
 		policies: collection.Proto(store, collection.Declaration[directorypb.QuotaPolicy]{
 			Name: QuotaPolicies, Noun: "quota policy", MaxBytes: maxProjectBytes, Created: (*directorypb.QuotaPolicy).GetCreatedAt,

@@ -25,6 +25,7 @@ type ModelInput struct {
 	Name, Description, ProviderKey, Category, ModelID *string
 	Settings, Pricing, Metadata                       json.RawMessage // each replaces what is stored
 	Multimodal, ToolCalls                             *bool
+	InputGuardrail, OutputGuardrail                   *string // keys; "" = none
 }
 
 // CreateModel creates a model of a provider that exists.
@@ -178,6 +179,19 @@ func (c *Catalog) applyModel(ctx context.Context, in ModelInput, model *director
 	}
 	if in.ToolCalls != nil {
 		model.SupportsTools = *in.ToolCalls
+	}
+	for _, key := range []struct {
+		name  string
+		value *string
+		into  *string
+	}{{"inputGuardrailKey", in.InputGuardrail, &model.InputGuardrail}, {"outputGuardrailKey", in.OutputGuardrail, &model.OutputGuardrail}} {
+		if key.value == nil {
+			continue
+		}
+		if *key.value != "" && !isKey(*key.value) {
+			return invalid(failure.BadKey).In(key.name)
+		}
+		*key.into = *key.value
 	}
 	if err := in.applyObjects(model); err != nil || !dynamic {
 		return err

@@ -37,6 +37,10 @@ func models(recorded *catalog.Catalog) *resource.Object[*directorypb.Model, inpu
 	o.Document("pricing", record.GetPricing).Take(func(in *input) *json.RawMessage { return &in.Pricing }).Required().
 		Doc("US dollars for one million tokens").CreateDoc("inputTokenPer1M, outputTokenPer1M, cachedTokenPer1M: US dollars").
 		ChangeDoc("Replaces the stored one")
+	o.OptionalText("inputGuardrailKey", record.GetInputGuardrail).Write(func(in *input) **string { return &in.InputGuardrail }).Optional().Clearable().
+		CreateDoc("Guardrail of what goes to the model; one that does not exist lets nothing through")
+	o.OptionalText("outputGuardrailKey", record.GetOutputGuardrail).Write(func(in *input) **string { return &in.OutputGuardrail }).Optional().Clearable().
+		CreateDoc("Guardrail of what the model says")
 	o.Document("metadata", record.GetMetadata).Take(func(in *input) *json.RawMessage { return &in.Metadata }).ChangeDoc("Replaces the stored one")
 	o.NullableText("createdBy", record.GetCreatedBy)
 	o.NullableTime("createdAt", record.GetCreatedAt)

@@ -7,6 +7,7 @@
 package moderate
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -27,6 +28,46 @@ func (s severity) name() string { return [...]string{"low", "medium", "high"}[s]
 
 func (s severity) score() float64 { return [...]float64{0.3, 0.6, 0.9}[s] }
 
+// Categories are all there are, in the order of document 3, 10.8.
+func Categories() []string { return slices.Clone(categories) }
+
+// Each calls back for each phrase, with what it is a sign of.
+func Each(do func(phrase, category, severity string)) {
+	for _, entry := range phrases {
+		for phrase := range strings.SplitSeq(entry.list, "|") {
+			do(phrase, entry.category, entry.severity.name())
+		}
+	}
+}
+
+// Clear is the result of a text in which nothing was found.
+func Clear() Result {
+	result := Result{
+		Categories: make(map[string]bool, len(categories)), CategoryScores: make(map[string]float64, len(categories)),
+		Findings: []Finding{},
+	}
+	for _, category := range categories {
+		result.Categories[category], result.CategoryScores[category] = false, 0
+	}
+	return result
+}
+
+// Only is a result with what is of some categories alone, and what is done about it.
+func (r Result) Only(of []string, action string) Result {
+	left := Clear()
+	for _, category := range of {
+		left.Categories[category], left.CategoryScores[category] = r.Categories[category], r.CategoryScores[category]
+		left.Flagged = left.Flagged || r.Categories[category]
+	}
+	for _, found := range r.Findings {
+		if slices.Contains(of, found.Category) {
+			found.Action, found.Block = action, action == "block"
+			left.Findings = append(left.Findings, found)
+		}
+	}
+	return left
+}
+
 // Result is the judgement of one text.
 type Result struct {
 	Flagged        bool               `json:"flagged"`
@@ -41,7 +82,7 @@ type Finding struct {
 	Category string `json:"category"`
 	Severity string `json:"severity" enum:"low,medium,high"`
 	Message  string `json:"message"`
-	Action   string `json:"action" enum:"flag"`
+	Action   string `json:"action" enum:"block,warn,flag,redact"`
 	Block    bool   `json:"block"`
 	Value    string `json:"value" doc:"The phrase"`
 }
@@ -54,13 +95,7 @@ const longest = 5
 
 // Judge judges a text. Its time grows with the text only.
 func Judge(text string) Result {
-	result := Result{
-		Categories: make(map[string]bool, len(categories)), CategoryScores: make(map[string]float64, len(categories)),
-		Findings: []Finding{},
-	}
-	for _, category := range categories {
-		result.Categories[category], result.CategoryScores[category] = false, 0
-	}
+	result := Clear()
 	words := strings.FieldsFunc(strings.ToLower(text), func(c rune) bool {
 		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '\''
 	})
