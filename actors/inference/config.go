@@ -232,10 +232,10 @@ func (c *Caller) lookup(call *Call, service string, categories ...string) (*targ
 	return t, nil
 }
 
-func wrongCategory(model, category, service string) *Error {
+func wrongCategory(key, category, service string) *Error {
 	return &Error{
 		Status: http.StatusBadRequest, Type: typeInvalid, Code: "invalid_request", Param: "model",
-		Message: "Model `" + shorten(model) + "` is of category " + category + ", which " + service + " cannot use",
+		Message: "Model `" + shorten(key) + "` is of category " + category + ", which " + service + " cannot use",
 	}
 }
 

@@ -64,6 +64,11 @@ func TestConsoleTriesModels(t *testing.T) {
 	require.Positive(t, done.number("output_tokens"))
 	require.Nil(t, done.at("error").v)
 
+	for category, id := range map[string]string{"tts": "scripted-tts", "stt": "scripted-stt"} {
+		owner.done(t, "POST", consoleAPI+"/models", object1{
+			"key": id, "name": id, "providerKey": "scripted", "category": category, "modelId": id, "pricing": object1{}, "settings": object1{},
+		})
+	}
 	spoken, heard := try(owner, "scripted-tts"), try(owner, "scripted-stt")
 	require.Equal(t, []any{200, 200}, []any{spoken.status, heard.status}, spoken.text+heard.text)
 	require.Contains(t, decode(t, spoken.text).text("text"), "bytes of audio/wav")

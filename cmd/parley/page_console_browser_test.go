@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,10 +21,14 @@ const consoleReady = `document.body.dataset.ready === 'true'`
 // ask sends a request from the page, with its cookies, and returns the answer.
 func (b *browser) ask(method, path string, body any) tree {
 	b.t.Helper()
-	sent, err := json.Marshal(body)
-	require.NoError(b.t, err)
-	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`void (window.answered = undefined, fetch(%q, { method: %q, headers: { 'Content-Type': 'application/json' }, body: %q }).then((a) => a.text().then((text) => { window.answered = a.status + ' ' + text; })))`,
-		"/api/console/v1"+path, method, string(sent))))
+	sent := "undefined" // a GET has no body
+	if body != nil {
+		text, err := json.Marshal(body)
+		require.NoError(b.t, err)
+		sent = strconv.Quote(string(text))
+	}
+	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`void (window.answered = undefined, fetch(%q, { method: %q, headers: { 'Content-Type': 'application/json' }, body: %s }).then((a) => a.text().then((text) => { window.answered = a.status + ' ' + text; })))`,
+		"/api/console/v1"+path, method, sent)))
 	status, text, _ := strings.Cut(b.tell(`window.answered !== undefined`, `window.answered`), " ")
 	require.Regexp(b.t, "^2", status, text)
 	return decode(b.t, text)

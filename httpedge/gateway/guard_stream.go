@@ -22,9 +22,9 @@ func (g *guarded) ChatStream(ctx context.Context, call *Call, emit func(chunk []
 	}
 	s := &railStream{rail: c.output, texts: map[string]*guardrail.Stream{}}
 	err = g.Models.ChatStream(ctx, c.call, func(chunk []byte, more bool) error {
-		left, err := s.chunk(chunk)
-		if err != nil {
-			return err
+		left, failed := s.chunk(chunk)
+		if failed != nil {
+			return failed
 		}
 		return emit(left, more)
 	})

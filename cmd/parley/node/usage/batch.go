@@ -37,9 +37,9 @@ type batch struct {
 // maxBatchBytes bounds a file: while nothing can be counted, the rows of a batch are added to over and over.
 const maxBatchBytes = 1 << 20
 
-func newBatch(folder, meter string, number uint64) *batch {
-	name := fmt.Sprintf("%s.%010d%s", meter, number, suffix) // in the order of the numbers
-	return &batch{meter: meter, number: number, rows: map[row][]int64{}, path: filepath.Join(folder, name)}
+func newBatch(folder, id string, number uint64) *batch {
+	name := fmt.Sprintf("%s.%010d%s", id, number, suffix) // in the order of the numbers
+	return &batch{meter: id, number: number, rows: map[row][]int64{}, path: filepath.Join(folder, name)}
 }
 
 // suffix is that of the files' names.
@@ -177,14 +177,23 @@ func (b *batch) read() error {
 	if err != nil {
 		return fmt.Errorf("read usage: %w", err)
 	}
-	for from := bytes.NewBuffer(data); from.Len() >= frameHead; {
-		head := from.Next(frameHead)
-		body := from.Next(int(min(binary.BigEndian.Uint32(head), 2*maxBatchBytes)))
-		sum := &logpb.Sum{}
-		if checksum(body) != binary.BigEndian.Uint32(head[4:]) || proto.Unmarshal(body, sum) != nil || !b.hasRoom(sum) || sum.GetName() == "" {
-			break
-		}
+	from := bytes.NewBuffer(data)
+	for sum := nextSum(from); sum != nil && b.hasRoom(sum); sum = nextSum(from) {
 		b.sum(sum)
 	}
 	return nil
+}
+
+// nextSum reads a frame; nil = there is no whole one.
+func nextSum(from *bytes.Buffer) *logpb.Sum {
+	if from.Len() < frameHead {
+		return nil
+	}
+	head := from.Next(frameHead)
+	body := from.Next(int(min(binary.BigEndian.Uint32(head), 2*maxBatchBytes)))
+	sum := &logpb.Sum{}
+	if checksum(body) != binary.BigEndian.Uint32(head[4:]) || proto.Unmarshal(body, sum) != nil || sum.GetName() == "" {
+		return nil
+	}
+	return sum
 }
