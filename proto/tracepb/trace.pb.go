@@ -814,6 +814,7 @@ type Put struct {
 	Starts        bool                   `protobuf:"varint,9,opt,name=starts,proto3" json:"starts,omitempty"`                // it runs, again
 	Partly        bool                   `protobuf:"varint,10,opt,name=partly,proto3" json:"partly,omitempty"`               // events that there is no room for are left out, instead of a refusal
 	KeepMs        int64                  `protobuf:"varint,11,opt,name=keep_ms,json=keepMs,proto3" json:"keep_ms,omitempty"` // for how long after this it is kept
+	Entity        string                 `protobuf:"bytes,12,opt,name=entity,proto3" json:"entity,omitempty"`                // of an event: the id of the session's entity
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -923,6 +924,13 @@ func (x *Put) GetKeepMs() int64 {
 		return x.KeepMs
 	}
 	return 0
+}
+
+func (x *Put) GetEntity() string {
+	if x != nil {
+		return x.Entity
+	}
+	return ""
 }
 
 type Due struct {
@@ -1686,14 +1694,11 @@ func (x *Group) GetSessions() []*Session {
 	return nil
 }
 
-// ThreadQuery reads a thread, or a session that is one of its own.
+// ThreadQuery reads the sessions that name a thread.
 type ThreadQuery struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	TenantId      string                 `protobuf:"bytes,1,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
-	ProjectId     string                 `protobuf:"bytes,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
-	Thread        string                 `protobuf:"bytes,3,opt,name=thread,proto3" json:"thread,omitempty"`   // thread_...
-	Session       string                 `protobuf:"bytes,4,opt,name=session,proto3" json:"session,omitempty"` // trace_..., of a session of that id
-	ThreadId      string                 `protobuf:"bytes,5,opt,name=thread_id,json=threadId,proto3" json:"thread_id,omitempty"`
+	Thread        string                 `protobuf:"bytes,1,opt,name=thread,proto3" json:"thread,omitempty"` // thread_...
+	ThreadId      string                 `protobuf:"bytes,2,opt,name=thread_id,json=threadId,proto3" json:"thread_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1728,30 +1733,9 @@ func (*ThreadQuery) Descriptor() ([]byte, []int) {
 	return file_tracepb_trace_proto_rawDescGZIP(), []int{19}
 }
 
-func (x *ThreadQuery) GetTenantId() string {
-	if x != nil {
-		return x.TenantId
-	}
-	return ""
-}
-
-func (x *ThreadQuery) GetProjectId() string {
-	if x != nil {
-		return x.ProjectId
-	}
-	return ""
-}
-
 func (x *ThreadQuery) GetThread() string {
 	if x != nil {
 		return x.Thread
-	}
-	return ""
-}
-
-func (x *ThreadQuery) GetSession() string {
-	if x != nil {
-		return x.Session
 	}
 	return ""
 }
@@ -2040,7 +2024,7 @@ const file_tracepb_trace_proto_rawDesc = "" +
 	"\x03put\x18\n" +
 	" \x01(\v2\x11.parley.trace.PutH\x00R\x03put\x12%\n" +
 	"\x03due\x18\v \x01(\v2\x11.parley.trace.DueH\x00R\x03dueB\x06\n" +
-	"\x04body\"\xe1\x02\n" +
+	"\x04body\"\xf9\x02\n" +
 	"\x03Put\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -2055,7 +2039,8 @@ const file_tracepb_trace_proto_rawDesc = "" +
 	"\x06starts\x18\t \x01(\bR\x06starts\x12\x16\n" +
 	"\x06partly\x18\n" +
 	" \x01(\bR\x06partly\x12\x17\n" +
-	"\akeep_ms\x18\v \x01(\x03R\x06keepMs\"\x05\n" +
+	"\akeep_ms\x18\v \x01(\x03R\x06keepMs\x12\x16\n" +
+	"\x06entity\x18\f \x01(\tR\x06entity\"\x05\n" +
 	"\x03Due\"\x8b\x01\n" +
 	"\x05Reply\x12\x16\n" +
 	"\x06stored\x18\x01 \x01(\x03R\x06stored\x12\x19\n" +
@@ -2111,14 +2096,10 @@ const file_tracepb_trace_proto_rawDesc = "" +
 	"\x05Group\x12\x1b\n" +
 	"\tthread_id\x18\x01 \x01(\tR\bthreadId\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x121\n" +
-	"\bsessions\x18\x03 \x03(\v2\x15.parley.trace.SessionR\bsessions\"\x98\x01\n" +
-	"\vThreadQuery\x12\x1b\n" +
-	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
-	"\n" +
-	"project_id\x18\x02 \x01(\tR\tprojectId\x12\x16\n" +
-	"\x06thread\x18\x03 \x01(\tR\x06thread\x12\x18\n" +
-	"\asession\x18\x04 \x01(\tR\asession\x12\x1b\n" +
-	"\tthread_id\x18\x05 \x01(\tR\bthreadId\":\n" +
+	"\bsessions\x18\x03 \x03(\v2\x15.parley.trace.SessionR\bsessions\"B\n" +
+	"\vThreadQuery\x12\x16\n" +
+	"\x06thread\x18\x01 \x01(\tR\x06thread\x12\x1b\n" +
+	"\tthread_id\x18\x02 \x01(\tR\bthreadId\":\n" +
 	"\vThreadFound\x12+\n" +
 	"\x06thread\x18\x01 \x01(\v2\x13.parley.trace.GroupR\x06thread\"\x83\x01\n" +
 	"\vRecentQuery\x12\x1b\n" +

@@ -410,7 +410,7 @@ func (r Reason) words() string {
 		return "Storage is busy; try again"
 	default:
 		for _, words := range []func(Reason) string{
-			fieldWords, callerWords, requestWords, recordWords, definitionWords, exchangeWords, responseWords, peopleWords, memberWords, licenceWords, shieldWords, quotaWords,
+			fieldWords, callerWords, requestWords, recordWords, definitionWords, exchangeWords, responseWords, peopleWords, memberWords, licenceWords, shieldWords, quotaWords, traceWords,
 		} {
 			if text := words(r); text != "" {
 				return text
