@@ -71,12 +71,14 @@ func rules() table {
 }
 
 func reply(s *tracepb.Session) *tracepb.Reply {
-	return &tracepb.Reply{Events: s.GetEvents(), Status: s.GetRecord().GetStatus(), DurationMs: tracing.Duration(s)}
+	return &tracepb.Reply{
+		Events: s.GetEvents(), Status: s.GetRecord().GetStatus(), DurationMs: tracing.Duration(s), Thread: s.GetThread(), ThreadId: s.GetRecord().GetThreadId(),
+	}
 }
 
 // put adds to a session.
 func put(s *step, c *tracepb.Put) *machine.Failure {
-	if c.GetTenantId() == "" || c.GetProjectId() == "" || c.GetSessionId() == "" || c.GetKeepMs() <= 0 || len(c.GetEvents()) > tracing.MaxEvents {
+	if c.GetTenantId() == "" || c.GetProjectId() == "" || c.GetSessionId() == "" || c.GetKeepMs() <= 0 {
 		return failure.New(failurepb.Code_VALIDATION, failure.BadTrace)
 	}
 	if c.GetKnown() && !s.Exists() {

@@ -23,6 +23,7 @@ const (
 )
 
 func readSession(s *tracepb.Session, _ *tracepb.SessionQuery) (*tracepb.SessionReply, error) {
+	s.Seen = nil
 	return &tracepb.SessionReply{Session: s}, nil
 }
 

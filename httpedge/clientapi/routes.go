@@ -17,6 +17,7 @@ import (
 	"parley/httpedge/clientapi/runs"
 	"parley/httpedge/clientapi/sessions"
 	"parley/httpedge/clientapi/shields"
+	"parley/httpedge/clientapi/tracing"
 	"parley/httpedge/clientapi/users"
 	"parley/httpedge/clientapi/webhooks"
 	"parley/httpedge/endpoint"
@@ -45,6 +46,7 @@ func (a *API) resources(side webhooks.Side) []endpoint.Route {
 		webhooks.Routes(webhooks.Parts{Webhooks: a.shared.Webhooks, Permissions: a.shared.Permissions, Side: side}),
 		decisions.Routes(a.shared),
 		shields.Routes(a.shared),
+		tracing.Routes(a.shared),
 		license.Routes(license.Parts{Accounts: a.shared.Accounts}),
 		auditlog.Routes(auditlog.Parts{Entities: a.shared.Entities, Chain: a.shared.AuditChain}),
 	)

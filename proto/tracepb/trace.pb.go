@@ -976,6 +976,8 @@ type Reply struct {
 	Events        int64                  `protobuf:"varint,3,opt,name=events,proto3" json:"events,omitempty"` // in all
 	Status        string                 `protobuf:"bytes,4,opt,name=status,proto3" json:"status,omitempty"`
 	DurationMs    int64                  `protobuf:"varint,5,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
+	Thread        string                 `protobuf:"bytes,6,opt,name=thread,proto3" json:"thread,omitempty"` // of the session
+	ThreadId      string                 `protobuf:"bytes,7,opt,name=thread_id,json=threadId,proto3" json:"thread_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1043,6 +1045,20 @@ func (x *Reply) GetDurationMs() int64 {
 		return x.DurationMs
 	}
 	return 0
+}
+
+func (x *Reply) GetThread() string {
+	if x != nil {
+		return x.Thread
+	}
+	return ""
+}
+
+func (x *Reply) GetThreadId() string {
+	if x != nil {
+		return x.ThreadId
+	}
+	return ""
 }
 
 // Thread is the head record of a thread of sessions that name it.
@@ -2041,14 +2057,16 @@ const file_tracepb_trace_proto_rawDesc = "" +
 	" \x01(\bR\x06partly\x12\x17\n" +
 	"\akeep_ms\x18\v \x01(\x03R\x06keepMs\x12\x16\n" +
 	"\x06entity\x18\f \x01(\tR\x06entity\"\x05\n" +
-	"\x03Due\"\x8b\x01\n" +
+	"\x03Due\"\xc0\x01\n" +
 	"\x05Reply\x12\x16\n" +
 	"\x06stored\x18\x01 \x01(\x03R\x06stored\x12\x19\n" +
 	"\bleft_out\x18\x02 \x01(\x03R\aleftOut\x12\x16\n" +
 	"\x06events\x18\x03 \x01(\x03R\x06events\x12\x16\n" +
 	"\x06status\x18\x04 \x01(\tR\x06status\x12\x1f\n" +
 	"\vduration_ms\x18\x05 \x01(\x03R\n" +
-	"durationMs\"\xc8\x01\n" +
+	"durationMs\x12\x16\n" +
+	"\x06thread\x18\x06 \x01(\tR\x06thread\x12\x1b\n" +
+	"\tthread_id\x18\a \x01(\tR\bthreadId\"\xc8\x01\n" +
 	"\x06Thread\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\blast_seq\x18\x02 \x01(\x04R\alastSeq\x12\x1b\n" +

@@ -21,7 +21,8 @@ const (
 	Webhooks
 	// Console allows what came with the console: licence keys of tenants, and reads that add up usage where it is.
 	Console
-	// Aegis allows what came with shields: their verdicts among decisions, approvals, and allowances, by which budgets are kept.
+	// Aegis allows what came with shields: their verdicts among decisions, approvals, allowances, by which budgets are kept, and
+	// traces that programs report.
 	Aegis
 )
 
