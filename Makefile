@@ -39,7 +39,7 @@ test: browser network openai a2a mcp apidocs page-tools page-types ## everything
 	$(GO) run ./.ci/gate ./... ./.ci/gate
 
 check: fmt-check vet lint ## format, vet, lint, and the tests that need no process or browser
-	$(GO) test -short -p 4 -timeout 110s ./...
+	$(GO) test -short -p 4 -timeout 10m ./...
 
 # The actor engine sets the global logger of gRPC whenever a node starts, unguarded: several nodes in one test process
 # would be reported for nothing else.

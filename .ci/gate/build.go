@@ -25,6 +25,7 @@ type gate struct {
 	tier     string         // "3"; empty = all
 	again    int
 	flaky    int
+	inMemory bool   // where tests keep what they write
 	test2    string // the command that reads the output of a test binary
 	outcomes []outcome
 	printing sync.Mutex

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -64,6 +65,10 @@ func (g *gate) execute(ctx context.Context, u unit) outcome {
 	}
 	command := exec.CommandContext(ctx, g.test2, args...)
 	command.Dir, command.Env = u.dir, g.environment()
+	if folder := g.scratch(u.tier); folder != "" {
+		defer os.RemoveAll(folder) //nolint:errcheck // what tests that were cut off have left; it is gone with the memory
+		command.Env = append(command.Env, "TMPDIR="+folder)
+	}
 	command.WaitDelay = 10 * time.Second // for what a test has started and left, which holds the pipe
 	from, to := io.Pipe()
 	command.Stdout, command.Stderr = to, to

@@ -58,7 +58,11 @@ func (g *gate) run(ctx context.Context, patterns []string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	fmt.Fprintf(g.out, "built in %s\n", since(began))
+	where := "where the system has them"
+	if g.inMemory = roomInMemory(ctx); g.inMemory {
+		where = "in memory, but those of " + machines
+	}
+	fmt.Fprintf(g.out, "built in %s; files of tests are %s\n", since(began), where)
 	for _, t := range tiers() {
 		if g.tier != "" && t.name != "tier "+g.tier {
 			continue

@@ -64,6 +64,11 @@ func TestConsoleTriesModels(t *testing.T) {
 	require.Positive(t, done.number("output_tokens"))
 	require.Nil(t, done.at("error").v)
 
+	spoken, heard := try(owner, "scripted-tts"), try(owner, "scripted-stt")
+	require.Equal(t, []any{200, 200}, []any{spoken.status, heard.status}, spoken.text+heard.text)
+	require.Contains(t, decode(t, spoken.text).text("text"), "bytes of audio/wav")
+	require.Equal(t, "ok", decode(t, heard.text).text("text"))
+
 	refused := try(owner, "locked")
 	require.Equal(t, 200, refused.status, refused.text)
 	require.Equal(t, "invalid_api_key", decode(t, refused.text).text("error", "code"))

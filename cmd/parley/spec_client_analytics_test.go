@@ -23,8 +23,8 @@ func used(t *testing.T, b apiCaller, groupBy, key string) map[string]float64 {
 	return counted
 }
 
-// TestClientAnalytics: what a project used is in its analytics and in no other's, by each group, and no turn that was answered is lost
-// when the process is killed.
+// TestClientAnalytics: what a project used is in its analytics and in no other's, by each group, and no turn and no call that was
+// answered is lost when the process is killed.
 func TestClientAnalytics(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
@@ -33,14 +33,22 @@ func TestClientAnalytics(t *testing.T) {
 	p.start()
 	n, other := newTenant(t, p, "ON_PREMISE"), newTenant(t, p, "ON_PREMISE")
 	n.scripted(t)
+	gateway := newTenant(t, p, "ON_PREMISE")
+	gateway.scripted(t)
 	id, member := n.user(t, "user", nil)
 	agent := n.newAgent(t, object1{"name": "Teller", "config": object1{"modelKey": "scripted"}})
 	before := time.Now().UTC()
 	n.done(t, "POST", "/agents/responses", object1{"model": agent, "input": "hi"})
 	session := member.done(t, "POST", "/agents/responses", object1{"model": agent, "input": "hi"}).text("session_id")
+	const calls = 5
+	for range calls {
+		gateway.done(t, "POST", "/chat/completions", object1{"model": "scripted", "messages": []object1{{"role": "user", "content": "hi"}}})
+	}
 	p.kill()
 	p.start()
 
+	require.Eventually(t, func() bool { return used(t, gateway.apiCaller, "user", "user_id")[gateway.owner] > 0 }, 30*time.Second, 10*time.Millisecond)
+	require.Equal(t, map[string]float64{gateway.owner: calls}, used(t, gateway.apiCaller, "user", "user_id"), "of calls that belong to no conversation")
 	require.Equal(t, map[string]float64{n.owner: 1, id: 1}, used(t, n.apiCaller, "user", "user_id"))
 	require.Equal(t, map[string]float64{"agents": 2}, used(t, n.apiCaller, "service", "service"))
 	require.Equal(t, map[string]float64{agent: 2}, used(t, n.apiCaller, "agent", "agent_key"))

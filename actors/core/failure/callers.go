@@ -28,6 +28,7 @@ const (
 	IncompleteDecisions       Reason = "incomplete_decisions"
 	DecisionNotFound          Reason = "decision_not_found"
 	BadAuditBatch             Reason = "bad_audit_batch"
+	BadMeterBatch             Reason = "bad_meter_batch"
 	AuditUnavailable          Reason = "audit_unavailable"
 	AuditBusy                 Reason = "audit_busy"
 	AuditTrimmed              Reason = "audit_trimmed"
@@ -100,6 +101,8 @@ func callerWords(r Reason) string {
 		return "Webhooks can be created for projects within reach only"
 	case BadAuditBatch:
 		return "a batch of audit rows needs a tenant, a writer and a number, not too many rows, and a time to keep them"
+	case BadMeterBatch:
+		return "a batch of usage needs a number and some rows, not too many"
 	case AuditUnavailable:
 		return "The audit trail cannot be written at the moment, so nothing was changed"
 	case AuditTrimmed:

@@ -21,16 +21,17 @@ const (
 	Webhooks
 	// Console allows what came with the console: licence keys of tenants, and reads that add up usage where it is.
 	Console
-	// Aegis allows what came with shields: their verdicts among decisions, approvals, allowances, by which budgets are kept, and
-	// traces that programs report.
+	// Aegis allows what came with shields: their verdicts among decisions, approvals, and allowances, by which budgets are kept.
 	Aegis
+	// Meters allows meters, which count the usage of gateway calls, and traces that programs report.
+	Meters
 )
 
 // Oldest is the level of the release before this one. Nodes that have less are refused: what they lack is used without asking.
 const Oldest = WholeCommands
 
 // Newest is the level that this release has.
-const Newest = Aegis
+const Newest = Meters
 
 // Gate is the level of the cluster as a node knows it. It may lag behind, and never runs ahead. The zero value is at Base. It is
 // safe for concurrent use.

@@ -100,8 +100,10 @@ func serveMCP(t *testing.T) *served {
 	made := &served{over: make(chan struct{})}
 	made.forget()
 	made.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		made.requests.Add(1)
-		if r.Method == http.MethodDelete {
+		switch r.Method {
+		case http.MethodPost: // the standing GET of a session comes when its client gets to it
+			made.requests.Add(1)
+		case http.MethodDelete:
 			made.ended.Add(1)
 		}
 		header := r.Header.Clone()

@@ -22,6 +22,7 @@ import (
 	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/cluster/shard"
+	"parley/cmd/parley/node/ids"
 	"parley/cmd/parley/node/reads"
 	"parley/cmd/parley/node/records"
 	"parley/cmd/parley/node/usage"
@@ -264,7 +265,9 @@ func TestReadsAcrossNodes(t *testing.T) {
 	// Usage that every node adds is read as one, by whom it may be.
 	const rows, times = 5000, 3
 	for _, n := range f.nodes {
-		meter, stop := usage.New(n.route(), n.log, nil)
+		meter, stop := usage.New(usage.Config{
+			Entities: &client{n}, NewID: ids.New(n.shards).NewID, Folder: t.TempDir(), Ready: func() bool { return true }, Logger: n.log,
+		})
 		for range times {
 			for i := range rows {
 				meter.Add(&logpb.Sum{Name: "usage/t/p", Member: fmt.Sprintf("%05d", i), Deltas: []int64{1, int64(i)}})

@@ -206,7 +206,10 @@ func (n *Node) mountClient(
 	conversations *runtime, mint ids.IDs, tokens *token.Authenticator, permissions *permission.Engine, hooks endpoint.Authorizer,
 ) (*clientapi.API, error) {
 	n.outbound.shields.start(n)
-	meter, stopMeter := usage.New(n.route(), n.log, n.metrics)
+	meter, stopMeter := usage.New(usage.Config{
+		Entities: &client{n}, NewID: mint.NewID, Folder: filepath.Join(n.config.DataDir, usageFolder),
+		Ready: func() bool { return n.features.On(feature.Meters) }, Logger: n.log, Registerer: n.metrics,
+	})
 	n.later(stopMeter)
 	n.later(n.outbound.door.Stop)
 	calls := configure.Inference(n.config)
@@ -230,7 +233,7 @@ func (n *Node) mountClient(
 		Accounts: n.directory.accounts.Load(), Catalog: n.newCatalog(), Sealer: n.directory.seal, Files: n.storage.files, IDs: mint, Hub: n.edge.hub, Console: n.consoleParts(mint, caller), Gateway: inferring,
 		Limits: handler.Limits{Door: n.outbound.door, Release: handler.Release{
 			CanPush: func() bool { return n.features.On(feature.Webhooks) }, Current: func() bool { return n.features.On(feature.Console) },
-			CanBudget: func() bool { return n.features.On(feature.Aegis) }, CanTrace: func() bool { return n.features.On(feature.Aegis) },
+			CanBudget: func() bool { return n.features.On(feature.Aegis) }, CanTrace: func() bool { return n.features.On(feature.Meters) },
 		}},
 		Schemas: tool.Checks{}, Aegis: n.outbound.shields, Authorizer: hooks, Permissions: permissions, Webhooks: n.directory.webhooks.Load(), AuditChain: n.chainOf,
 		CheckCallback: configure.CheckCallback(n.outbound.guard), InviteLink: inviteLink(&n.config.Accounts),

@@ -12,6 +12,9 @@ import (
 	"parley/proto/logpb"
 )
 
+// usageFolder is where usage of gateway calls is kept until it is counted, below the data directory.
+const usageFolder = "usage"
+
 // gatewayModels implements gateway.Models with the inference caller.
 type gatewayModels struct{ caller *inference.Caller }
 

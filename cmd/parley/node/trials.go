@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 	"parley/actors/core/failure"
 	"parley/actors/core/money"
 	"parley/actors/inference"
+	"parley/actors/inference/wave"
 	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
 	"parley/actors/stranger"
@@ -53,16 +55,10 @@ func (t *trials) Model(ctx context.Context, caller endpoint.Caller, requestID, k
 			Code: "model_not_usable", Message: "The model's provider is missing or disabled, or its credentials cannot be read",
 		}}, nil
 	}
-	body, ask := fmt.Sprintf(`{"messages":[{"role":"user","content":"Say ok."}],"max_tokens":%d}`, trialTokens), t.caller.Chat
-	switch record.GetCategory() {
-	case "llm":
-	case "embedding":
-		body, ask = `{"input":"ok"}`, t.caller.Embed
-	case "moderation":
-		body, ask = `{"input":"ok"}`, t.caller.Moderate
-	default:
+	body, ask := t.modelCall(record.GetCategory())
+	if ask == nil {
 		return &handler.ModelOutcome{Error: &handler.TrialFailure{
-			Code: "not_supported", Message: "This server calls models of the categories llm, embedding and moderation only",
+			Code: "not_supported", Message: "This server calls models of the categories llm, embedding, moderation, tts and stt only",
 		}}, nil
 	}
 	fields, err := rawjson.Object([]byte(body))
@@ -87,7 +83,45 @@ func (t *trials) Model(ctx context.Context, caller endpoint.Caller, requestID, k
 		}
 		return outcome, nil
 	}
+	outcome.OK = true
+	t.take(outcome, answer, priced.GetPrice())
+	return outcome, nil
+}
+
+// modelCall is what a model of a category is tried with; ask is nil for one that is not called here.
+func (t *trials) modelCall(category string) (body string, ask func(context.Context, *inference.Call) ([]byte, error)) {
+	switch category {
+	case "llm":
+		return fmt.Sprintf(`{"messages":[{"role":"user","content":"Say ok."}],"max_tokens":%d}`, trialTokens), t.caller.Chat
+	case "embedding":
+		return `{"input":"ok"}`, t.caller.Embed
+	case "moderation":
+		return `{"input":"ok"}`, t.caller.Moderate
+	case "tts":
+		return `{"input":"ok"}`, func(ctx context.Context, call *inference.Call) ([]byte, error) {
+			made, err := t.caller.Speak(ctx, call)
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(map[string]string{"text": fmt.Sprintf("%d bytes of %s", len(made.Audio), made.ContentType)})
+		}
+	case "stt":
+		return `{}`, func(ctx context.Context, call *inference.Call) ([]byte, error) {
+			const text = "ok"
+			sound := append(wave.Head(wave.Rate, wave.Size(text)), wave.Speak(text)...)
+			return t.caller.Transcribe(ctx, call, &inference.Recording{
+				Audio: bytes.NewReader(sound), Size: int64(len(sound)), FileName: "ok.wav", ContentType: "audio/wav",
+			})
+		}
+	default:
+		return "", nil
+	}
+}
+
+// take tells of an answer.
+func (*trials) take(outcome *handler.ModelOutcome, answer []byte, price *agentpb.Price) {
 	var said struct {
+		Text    string `json:"text"`
 		Choices []struct {
 			Message struct {
 				Content string `json:"content"`
@@ -99,15 +133,18 @@ func (t *trials) Model(ctx context.Context, caller endpoint.Caller, requestID, k
 			Cached int64 `json:"cached_tokens"`
 		} `json:"usage"`
 	}
-	if json.Unmarshal(answer, &said) == nil && len(said.Choices) > 0 {
+	if json.Unmarshal(answer, &said) != nil {
+		return
+	}
+	outcome.Text = model.Head(said.Text, trialText)
+	if len(said.Choices) > 0 {
 		outcome.Text = model.Head(said.Choices[0].Message.Content, trialText)
 	}
-	outcome.OK, outcome.InputTokens, outcome.OutputTokens = true, said.Usage.Input, said.Usage.Output
-	if price := priced.GetPrice(); price != nil {
+	outcome.InputTokens, outcome.OutputTokens = said.Usage.Input, said.Usage.Output
+	if price != nil && said.Usage.Input+said.Usage.Output > 0 {
 		usd := money.USD(provider.Cost(price, said.Usage.Input, said.Usage.Cached, said.Usage.Output))
 		outcome.CostUSD = &usd
 	}
-	return outcome, nil
 }
 
 // open prepares the tools of an agent's draft, or of an agent of the configuration.

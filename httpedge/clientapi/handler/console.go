@@ -38,8 +38,8 @@ type ModelOutcome struct {
 	LatencyMs    int64         `json:"latency_ms"`
 	InputTokens  int64         `json:"input_tokens"`
 	OutputTokens int64         `json:"output_tokens"`
-	CostUSD      *float64      `json:"cost_usd" doc:"null when the model has no price"`
-	Text         string        `json:"text" doc:"The beginning of what it said"`
+	CostUSD      *float64      `json:"cost_usd" doc:"null when it is not known"`
+	Text         string        `json:"text" doc:"The beginning of what it said; of speech its size and type"`
 	Error        *TrialFailure `json:"error"`
 }
 

@@ -24,7 +24,7 @@ func Answer(ctx context.Context, store *persistence.Store, request proto.Message
 		answer, err = putRecord(ctx, store, r)
 	case *nodepb.AwaitRecords:
 		answer, err = &nodepb.Done{}, store.AwaitRecords(ctx, r.GetVersion())
-	case *nodepb.AddSums:
+	case *nodepb.AddSums: // from a node of the release before, while a cluster is upgraded
 		answer, err = &nodepb.Done{}, writeFault(r.GetShard(), store.AddSums(ctx, r.GetShard(), r.GetSums()))
 	default:
 		return nil, false, nil

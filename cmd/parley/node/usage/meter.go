@@ -1,4 +1,8 @@
-// Package usage sums up the usage of gateway calls and adds it to the sums of its project about once a second.
+// Package usage sums up the usage of gateway calls and has it counted about once a second.
+//
+// What was added is in a file of the node before Add returns, and counted under the number of its batch (package actors/meter): a process
+// that is killed loses nothing and counts nothing twice, its next start gives what the files hold. They are not synced, so a machine
+// that fails as a whole may lose what came in its last second.
 package usage
 
 import (
@@ -8,58 +12,72 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
 
-	"parley/cluster/shard"
-	"parley/cmd/parley/node/reads"
-	"parley/cmd/parley/node/records"
-	"parley/persistence/keys"
+	"parley/actors/core/entity"
+	"parley/actors/meter"
 	"parley/proto/logpb"
-	"parley/proto/nodepb"
+	"parley/proto/meterpb"
 )
 
-// Meter records usage that belongs to no conversation. It sums it up in memory and writes it to a shard that this node leads,
-// else to one of another node, at most once a second: usage after a quiet second is written at once. A crash loses at most what
-// was added in the last second.
+// Config is what a Meter needs.
+type Config struct {
+	Entities entity.Client
+	NewID    func(kind string) string
+	Folder   string      // of the files; it is made when it is first needed
+	Ready    func() bool // every node of the cluster knows of meters; until then usage waits
+	Logger   *slog.Logger
+	// Registerer may be nil: nobody collects.
+	Registerer prometheus.Registerer
+}
+
+// Meter records usage that belongs to no conversation. It is safe for concurrent use.
 type Meter struct {
-	reads.Route
-	log  *slog.Logger
-	lost prometheus.Counter
+	config Config
+	id     string
+	lost   prometheus.Counter
 
-	mu   sync.Mutex
-	rows map[usageRow][]int64
+	mu      sync.Mutex
+	open    *batch   // takes rows; nil = there are none
+	closed  []*batch // to be counted, oldest first
+	last    uint64   // number of a batch of this start
+	unfiled bool     // the files cannot be written, which was said
 
-	cancel context.CancelFunc // cancels the write under way
+	cancel context.CancelFunc // cancels the writing under way
 	added  chan struct{}      // capacity 1: there are rows
 	quit   chan struct{}
 	ended  chan struct{}
 }
 
-type usageRow struct{ name, member string }
-
 const (
-	// usageEvery is the shortest time between two writes.
-	usageEvery = time.Second
-	// maxUsageRows bounds the rows in memory; more are dropped and counted as lost.
-	maxUsageRows = 16384
-	// usageBatch bounds the rows of one write.
-	usageBatch = 1024
-	// usageTimeout bounds a write.
-	usageTimeout = 5 * time.Second
+	// every is the shortest time between two rounds of writing.
+	every = time.Second
+	// maxBatches bounds those that wait, of meter.MaxRows rows each; what comes after is lost.
+	maxBatches = 32
+	// timeout bounds the counting of one batch.
+	timeout = 5 * time.Second
 )
 
-// New starts a meter. stop writes what is left and stops it.
-func New(way reads.Route, log *slog.Logger, to prometheus.Registerer) (m *Meter, stop func(context.Context)) {
+// New starts a meter with what earlier ones have left in the folder. stop writes what is there and stops it.
+func New(config Config) (m *Meter, stop func(context.Context)) {
 	m = &Meter{
-		Route: way, log: log, rows: make(map[usageRow][]int64),
+		config: config, id: config.NewID(meter.Prefix),
 		added: make(chan struct{}, 1), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 	m.lost = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "parley_usage_lost_total", Help: "Rows of usage of gateway calls that were not counted, or may not have been.",
+		Name: "parley_usage_lost_total", Help: "Rows of usage of gateway calls that were not counted: too many waited.",
 	})
-	if to != nil {
-		to.MustRegister(m.lost, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "parley_usage_waiting_rows", Help: "Rows of usage of gateway calls that are to be written.",
+	if config.Registerer != nil {
+		config.Registerer.MustRegister(m.lost, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "parley_usage_waiting_rows", Help: "Rows of usage of gateway calls that are to be counted.",
 		}, func() float64 { return float64(m.Waiting()) }))
+	}
+	left, err := readBatches(config.Folder)
+	if err != nil {
+		config.Logger.Error("usage of before the start cannot be read", slog.String("folder", config.Folder), slog.Any("err", err))
+	}
+	if m.closed = left; len(left) > 0 {
+		m.added <- struct{}{}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	m.cancel = cancel
@@ -67,41 +85,56 @@ func New(way reads.Route, log *slog.Logger, to prometheus.Registerer) (m *Meter,
 	return m, m.stop
 }
 
-// Waiting is how many rows are to be written.
-func (m *Meter) Waiting() int {
+// Waiting is how many rows are to be counted.
+func (m *Meter) Waiting() (rows int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.rows)
+	for _, b := range m.closed {
+		rows += len(b.rows)
+	}
+	if m.open != nil {
+		rows += len(m.open.rows)
+	}
+	return rows
 }
 
-// Add adds to a row. It never blocks. A nil sum is ignored.
+// Add adds to a row. It waits for nothing but a short write to a file that is not synced. A nil sum is ignored.
 func (m *Meter) Add(sum *logpb.Sum) {
 	if len(sum.GetDeltas()) == 0 {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.addLocked(usageRow{sum.GetName(), sum.GetMember()}, sum.GetDeltas())
+	if m.open != nil && !m.open.hasRoom(sum) {
+		m.seal()
+	}
+	if m.open == nil {
+		if len(m.closed) >= maxBatches {
+			m.lost.Inc()
+			return
+		}
+		m.last++
+		m.open = newBatch(m.config.Folder, m.id, m.last)
+	}
+	if err := m.open.add(sum); err != nil && !m.unfiled {
+		m.unfiled = true
+		m.config.Logger.Warn("usage is kept in memory only until it is counted", slog.Any("err", err))
+	}
+	select {
+	case m.added <- struct{}{}:
+	default:
+	}
 }
 
-func (m *Meter) addLocked(row usageRow, deltas []int64) {
-	if len(m.rows) == 0 {
-		select {
-		case m.added <- struct{}{}:
-		default:
-		}
-	}
-	numbers, known := m.rows[row]
-	if !known && len(m.rows) >= maxUsageRows {
-		m.lost.Inc()
-		return
-	}
-	m.rows[row] = keys.AddNumbers(numbers, deltas)
+// seal closes the batch that takes rows. m.mu is held.
+func (m *Meter) seal() {
+	m.open.close()
+	m.closed, m.open = append(m.closed, m.open), nil
 }
 
 func (m *Meter) run(ctx context.Context) {
 	defer close(m.ended)
-	pause := time.NewTimer(usageEvery)
+	pause := time.NewTimer(every)
 	defer pause.Stop()
 	for {
 		select {
@@ -109,8 +142,13 @@ func (m *Meter) run(ctx context.Context) {
 			return
 		case <-m.added:
 		}
-		m.flush(ctx)
-		pause.Reset(usageEvery)
+		if !m.write(ctx) {
+			select { // again after the pause
+			case m.added <- struct{}{}:
+			default:
+			}
+		}
+		pause.Reset(every)
 		select {
 		case <-m.quit:
 			return
@@ -121,89 +159,60 @@ func (m *Meter) run(ctx context.Context) {
 
 func (m *Meter) stop(ctx context.Context) {
 	close(m.quit)
-	defer context.AfterFunc(ctx, m.cancel)() // a write under way may finish until ctx ends
+	defer context.AfterFunc(ctx, m.cancel)() // what is under way may finish until ctx ends
 	<-m.ended
 	m.cancel()
-	m.flush(ctx)
+	m.write(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if left := len(m.rows); left > 0 {
-		m.lost.Add(float64(left))
-		m.log.Warn("usage was not counted", slog.Int("rows", left))
+	if m.open != nil {
+		m.seal()
+	}
+	if len(m.closed) > 0 {
+		m.config.Logger.Warn("usage waits for the next start of this node", slog.Int("batches", len(m.closed)))
 	}
 }
 
-// flush writes all rows. Those that were certainly not written are kept for the next flush.
-func (m *Meter) flush(ctx context.Context) {
-	m.mu.Lock()
-	rows := m.rows
-	m.rows = make(map[usageRow][]int64)
-	m.mu.Unlock()
-	batch := make([]*logpb.Sum, 0, min(len(rows), usageBatch))
-	failed := false
-	write := func() {
-		err := errNoOwner // after a failure the other batches are kept for the next flush
-		if !failed {
-			err = m.write(ctx, batch)
-		}
-		if failed = err != nil; failed {
-			m.keep(batch, err)
-		}
-		batch = batch[:0]
+// write has all rows counted, oldest first, until one batch is not: then it is false.
+func (m *Meter) write(ctx context.Context) bool {
+	if !m.config.Ready() {
+		return false // rows add up meanwhile
 	}
-	for row, numbers := range rows {
-		batch = append(batch, &logpb.Sum{Name: row.name, Member: row.member, Deltas: numbers})
-		if len(batch) == usageBatch {
-			write()
+	for {
+		next := m.next()
+		if next == nil {
+			return true
 		}
-	}
-	if len(batch) > 0 {
-		write()
+		if err := m.count(ctx, next); err != nil {
+			m.config.Logger.Debug("usage is counted later", slog.Any("err", err))
+			return false
+		}
+		m.mu.Lock()
+		m.closed = m.closed[1:]
+		m.mu.Unlock()
+		next.remove()
 	}
 }
 
-// keep takes back a batch that was not written. One that may have been written is dropped: usage is never counted twice.
-func (m *Meter) keep(batch []*logpb.Sum, failed error) {
-	if !records.Undone(failed) {
-		m.lost.Add(float64(len(batch)))
-		m.log.Warn("usage may not have been counted", slog.Int("rows", len(batch)), slog.Any("err", failed))
-		return
-	}
+// next is the oldest batch, closed; nil = there is none.
+func (m *Meter) next() *batch {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, sum := range batch {
-		m.addLocked(usageRow{sum.GetName(), sum.GetMember()}, sum.GetDeltas())
+	if len(m.closed) == 0 && m.open != nil {
+		m.seal()
 	}
+	if len(m.closed) == 0 {
+		return nil
+	}
+	return m.closed[0]
 }
 
-// write adds to a shard that this node leads, or to the first that has an owner.
-func (m *Meter) write(ctx context.Context, batch []*logpb.Sum) error {
-	ctx, cancel := context.WithTimeout(ctx, usageTimeout)
+// count has a batch counted. One that was counted before, of which this node does not know, is not counted again.
+func (m *Meter) count(ctx context.Context, b *batch) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	var to *nodepb.AddSums
-	node := ""
-	for _, in := range m.All() {
-		owner, known := m.Owners.Owner(in)
-		if known && (to == nil || owner.Node == m.Node) {
-			to, node = &nodepb.AddSums{Shard: uint32(in), Sums: batch}, owner.Node
-		}
-		if node == m.Node {
-			break
-		}
-	}
-	if to == nil {
-		return errNoOwner
-	}
-	_, err := m.Router.Call(ctx, node, to)
+	_, err := entity.Ask[proto.Message](ctx, m.config.Entities, b.meter, &meterpb.Command{
+		Id: b.meter, Body: &meterpb.Command_Count{Count: &meterpb.Count{Batch: b.number, Sums: b.sums()}},
+	})
 	return err
 }
-
-// errNoOwner means that no shard has an owner, so nothing was written.
-var errNoOwner error = noOwnerError{}
-
-type noOwnerError struct{}
-
-func (noOwnerError) Error() string { return "no shard has an owner right now" }
-
-// NotOwner marks the error as one after which nothing was written.
-func (noOwnerError) NotOwner() (in uint32, epoch uint64) { return uint32(shard.Directory), 0 }

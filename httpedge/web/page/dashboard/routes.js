@@ -19,6 +19,7 @@ const sessions = () => import('./pages/sessions.js');
 const runs = () => import('./pages/runs.js');
 const webhooks = () => import('./pages/webhooks.js');
 const shields = () => import('./pages/shields.js');
+const budgets = () => import('./pages/budgets.js');
 const tokens = () => import('./pages/tokens.js');
 const members = () => import('./pages/members.js');
 
@@ -50,6 +51,9 @@ export const routes = [
   { path: '/dashboard/shields/:id', load: shields, key: 'nav.shields' },
   { path: '/dashboard/approvals/:approval', load: shields, key: 'nav.shields' },
   { path: '/dashboard/usage', load: () => import('./pages/usage.js'), key: 'nav.usage', icon: 'usage' },
+  { path: '/dashboard/budgets', load: budgets, key: 'nav.budgets', icon: 'budgets' },
+  { path: '/dashboard/budgets/:id', load: budgets, key: 'nav.budgets' },
+  { path: '/dashboard/limits/:limit', load: budgets, key: 'nav.budgets' },
   { path: '/dashboard/tokens', load: tokens, key: 'nav.tokens', icon: 'tokens' },
   { path: '/dashboard/tokens/:id', load: tokens, key: 'nav.tokens' },
   { path: '/dashboard/members', load: members, key: 'nav.members', icon: 'members' },

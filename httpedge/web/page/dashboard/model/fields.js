@@ -4,8 +4,8 @@ import { checkURL } from '../agent/fields.js';
 import { t } from '../messages.js';
 
 const categories = ['llm', 'embedding', 'rerank', 'stt', 'tts', 'ocr', 'moderation'];
-const prices = ['inputTokenPer1M', 'outputTokenPer1M', 'cachedTokenPer1M'];
-const drivers = ['openai', 'openai-responses', 'anthropic', 'scripted'];
+const prices = ['inputTokenPer1M', 'outputTokenPer1M', 'cachedTokenPer1M', 'inputSecondPer1K', 'outputSecondPer1K', 'inputCharacterPer1M'];
+const drivers = ['openai', 'openai-responses', 'openai-compatible', 'azure', 'anthropic', 'scripted'];
 
 /** @param {any[]} providers @returns {import('../components/form.js').Schema} */
 export function modelFields(providers) {
@@ -49,7 +49,7 @@ function common(driver = '', hasKey = false) {
 /** @returns {import('../components/form.js').Schema} */
 export function newProvider() {
   const { label, baseUrl, apiKey } = common();
-  return { properties: { label, driver: { title: t('models.driver'), enum: drivers, names: ['OpenAI Chat Completions', 'OpenAI Responses', 'Anthropic Messages', t('models.driver.scripted')] }, baseUrl, apiKey }, required: ['label', 'driver'] };
+  return { properties: { label, driver: { title: t('models.driver'), enum: drivers, names: ['OpenAI Chat Completions', 'OpenAI Responses', t('models.driver.compatible'), 'Azure', 'Anthropic Messages', t('models.driver.scripted')] }, baseUrl, apiKey }, required: ['label', 'driver'] };
 }
 
 /** @param {any} provider @returns {import('../components/form.js').Schema} */

@@ -1,6 +1,7 @@
 // Words of further pages: import a file of this folder here and add it to the list.
 
 import agents from './agents.js';
+import budgets from './budgets.js';
 import models from './models.js';
 import people from './people.js';
 import runs from './runs.js';
@@ -11,6 +12,7 @@ import webhooks from './webhooks.js';
 /** @type {import('../messages.js').Words[]} */
 export const more = [
   agents,
+  budgets,
   models,
   people,
   runs,
