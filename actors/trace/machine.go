@@ -96,7 +96,7 @@ func put(s *step, c *tracepb.Put) *machine.Failure {
 	}
 	s.Emit(&tracepb.Event{Body: &tracepb.Event_Put{Put: &tracepb.Put{
 		TenantId: c.GetTenantId(), ProjectId: c.GetProjectId(), SessionId: c.GetSessionId(), Thread: c.GetThread(), Record: c.GetRecord(),
-		Events: fresh, Said: c.GetSaid(), Starts: c.GetStarts(), KeepMs: c.GetKeepMs(), Entity: s.Command.GetId(),
+		Events: fresh, Said: c.GetSaid(), Starts: c.GetStarts(), Partly: c.GetPartly(), KeepMs: c.GetKeepMs(), Entity: s.Command.GetId(),
 	}}})
 	answer := reply(s.State())
 	answer.Stored, answer.LeftOut = int64(len(c.GetEvents())-left), int64(left)
@@ -112,6 +112,9 @@ func apply(s *tracepb.Session, event *tracepb.Event) *tracepb.Session {
 	}
 	r := tracing.Merge(s.GetRecord(), c.GetRecord())
 	r.StartedAt = cmp.Or(r.GetStartedAt(), s.GetCreatedAt())
+	if was := s.GetRecord(); c.GetPartly() && was != nil { // its times are of a part
+		r.StartedAt, r.EndedAt = min(r.GetStartedAt(), was.GetStartedAt()), max(r.GetEndedAt(), was.GetEndedAt())
+	}
 	if c.GetStarts() {
 		r.EndedAt, r.DurationMs = 0, 0
 	}

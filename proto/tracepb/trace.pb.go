@@ -812,7 +812,7 @@ type Put struct {
 	Said          *Numbers               `protobuf:"bytes,7,opt,name=said,proto3" json:"said,omitempty"`                     // by a summary
 	Known         bool                   `protobuf:"varint,8,opt,name=known,proto3" json:"known,omitempty"`                  // the session must exist
 	Starts        bool                   `protobuf:"varint,9,opt,name=starts,proto3" json:"starts,omitempty"`                // it runs, again
-	Partly        bool                   `protobuf:"varint,10,opt,name=partly,proto3" json:"partly,omitempty"`               // events that there is no room for are left out, instead of a refusal
+	Partly        bool                   `protobuf:"varint,10,opt,name=partly,proto3" json:"partly,omitempty"`               // of spans: times widen, and events that there is no room for are left out instead of a refusal
 	KeepMs        int64                  `protobuf:"varint,11,opt,name=keep_ms,json=keepMs,proto3" json:"keep_ms,omitempty"` // for how long after this it is kept
 	Entity        string                 `protobuf:"bytes,12,opt,name=entity,proto3" json:"entity,omitempty"`                // of an event: the id of the session's entity
 	unknownFields protoimpl.UnknownFields
