@@ -17,8 +17,8 @@ import (
 
 // Prefixes of the ids of sessions and threads.
 const (
-	Prefix       = "trace"
-	ThreadPrefix = "thread"
+	Prefix       = tracing.Prefix
+	ThreadPrefix = tracing.ThreadPrefix
 )
 
 // Lists of all sessions and threads by the time at which they are removed.

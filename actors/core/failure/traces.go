@@ -15,7 +15,6 @@ const (
 	TraceEncoding  Reason = "trace_encoding"
 	TraceTooLarge  Reason = "trace_too_large"
 	TraceRate      Reason = "trace_rate"
-	TraceUncounted Reason = "trace_uncounted"
 )
 
 // traceWords are the default words of these reasons; empty for any other.
@@ -45,7 +44,7 @@ func traceWords(r Reason) string {
 		return "Content-Encoding must be gzip, or absent"
 	case TraceTooLarge:
 		return "The body must not be larger than {most} bytes once it is unpacked"
-	case TraceRate, TraceUncounted:
+	case TraceRate:
 		return "{problem}"
 	default:
 		return ""

@@ -24,6 +24,12 @@ const (
 	MaxEvents = 10_000
 )
 
+// Prefixes of the ids of sessions and threads.
+const (
+	Prefix       = "trace"
+	ThreadPrefix = "thread"
+)
+
 // Statuses of sessions that this server gives; programs may give others.
 const (
 	InProgress = "in_progress"

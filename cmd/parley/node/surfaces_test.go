@@ -103,7 +103,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		"callAgent": logged, "createAgentResponse": logged, "createResponse": logged, "createSession": logged,
 		"chatCompletions": used, "embeddings": used, "moderations": used,
 		"speech": used, "transcribe": used, "translate": used,
-		"reportSession": reported, "startTraceSession": reported, "reportEvent": reported, "endTraceSession": reported,
+		"reportSession": reported, "reportSpans": reported, "startTraceSession": reported, "reportEvent": reported, "endTraceSession": reported,
 		"logout": "it clears cookies of the browser", "chooseProject": "it sets a cookie of the browser",
 		"evaluateCall":   "the shield's own trail has it",
 		"forgotPassword": "it only sends a mail, and nobody says who asks",

@@ -11,7 +11,6 @@ import (
 	"parley/actors/core/failure"
 	"parley/actors/core/tracing"
 	"parley/actors/machine"
-	"parley/actors/trace"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
 	"parley/proto/tracepb"
@@ -150,7 +149,7 @@ func (a *api) endTraceSession(ctx context.Context, in *endInput) (*endOut, error
 	if refused != nil {
 		return nil, refused
 	}
-	put := &tracepb.Put{SessionId: id, Known: true, Record: in.EndInput.Record(time.Now().UnixMilli()), Said: in.Summary.Value.Numbers()}
+	put := &tracepb.Put{SessionId: id, Known: true, Record: in.Record(time.Now().UnixMilli()), Said: in.Summary.Value.Numbers()}
 	reply, err := a.store(ctx, caller, put)
 	if err != nil {
 		return nil, err
@@ -166,13 +165,13 @@ func (a *api) idOf(kind string, caller endpoint.Caller, name string) string {
 // store adds to a session, in one append unless its events are large. It joins its thread first, so that it can be found.
 func (a *api) store(ctx context.Context, caller endpoint.Caller, put *tracepb.Put) (*tracepb.Reply, error) {
 	put.TenantId, put.ProjectId, put.KeepMs = caller.TenantID, caller.ProjectID, a.Config.TraceRetention.Milliseconds()
-	id := a.idOf(trace.Prefix, caller, put.GetSessionId())
+	id := a.idOf(tracing.Prefix, caller, put.GetSessionId())
 	named := put.GetRecord().GetThreadId()
 	if named == put.GetSessionId() {
 		named, put.Record.ThreadId = "", ""
 	}
 	if named != "" {
-		put.Thread = a.idOf(trace.ThreadPrefix, caller, named)
+		put.Thread = a.idOf(tracing.ThreadPrefix, caller, named)
 		known, err := a.session(ctx, id)
 		if err != nil {
 			return nil, err

@@ -46,7 +46,9 @@ func Routes(shared *handler.API) []endpoint.Route {
 	events, _, happens := report("POST /tracing/sessions/stream/{sessionId}/events", endpoint.Errors(noSession, full),
 		endpoint.Summary("Something happened in a session; the same event again changes nothing"))
 	end, _, ends := report("POST /tracing/sessions/stream/{sessionId}/end", endpoint.Errors(noSession), endpoint.Summary("A session is over; its summary raises totals, and never lowers them"))
+	spans, _, exported := report("POST /traces", endpoint.Media(protobufType), endpoint.Summary("Report spans of OpenTelemetry: those of a conversation, or of a trace, are a session"))
 	return []endpoint.Route{
+		endpoint.OnUpload(spans, needs, a.reportSpans, exported...),
 		endpoint.On(session, needs, a.reportSession, whole...),
 		endpoint.On(start, needs, a.startTraceSession, starts...),
 		endpoint.On(events, needs, a.reportEvent, happens...),

@@ -8,7 +8,6 @@ import (
 	"parley/actors/core/failure"
 	"parley/actors/core/tracing"
 	"parley/actors/machine"
-	"parley/actors/trace"
 	"parley/httpedge/clientapi/render"
 	"parley/proto/failurepb"
 	"parley/proto/tracepb"
@@ -120,13 +119,13 @@ func (a *api) getThread(ctx context.Context, in *threadInput) (*threadOut, error
 		return nil, err
 	}
 	reply, err := entity.Read[*tracepb.ThreadFound](ctx, a.Entities, &tracepb.ThreadQuery{
-		Thread: a.idOf(trace.ThreadPrefix, caller, in.ThreadID), ThreadId: in.ThreadID,
+		Thread: a.idOf(tracing.ThreadPrefix, caller, in.ThreadID), ThreadId: in.ThreadID,
 	})
 	if refused, is := errors.AsType[*machine.Failure](err); err != nil && (!is || refused.Code != failurepb.Code_NOT_FOUND) {
 		return nil, err
 	}
 	group := reply.GetThread()
-	alone, err := a.session(ctx, a.idOf(trace.Prefix, caller, in.ThreadID))
+	alone, err := a.session(ctx, a.idOf(tracing.Prefix, caller, in.ThreadID))
 	switch {
 	case err != nil:
 		return nil, err
