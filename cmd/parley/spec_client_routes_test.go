@@ -57,13 +57,15 @@ func everything(t *testing.T, n *tenant) belongings {
 	group := n.done(t, "POST", "/members/groups", object1{"name": "Owned"}).text("group", "id")
 	budget := n.done(t, "POST", "/budgets", object1{"daily_limit_usd": -1}).text("id")
 	guardrail := n.done(t, "POST", "/guardrails", object1{"name": "Owned", "rules": object1{"promptShield": object1{}}}).text("guardrail", "key")
+	n.done(t, "POST", "/tracing/sessions", object1{"sessionId": "traced"})
 	project := n.done(t, "POST", "/projects", object1{"name": "Owned"}).text("project", "id")
 	invited := n.done(t, "POST", "/members/invite", object1{"name": "Owned", "email": "invited@owned.test", "role": "user"}).text("user", "id")
 	return belongings{
 		"/members/groups/{id}": group, "{projectId}": project, "/members/{id}": invited,
 		"/webhooks/{id}": hook, "{deliveryId}": delivery, "/aegis/shields/{id}": "shd_none", // tokens make none
-		"/budgets/{id}":      budget,
-		"/guardrails/{key}":  guardrail,
+		"/budgets/{id}":     budget,
+		"/guardrails/{key}": guardrail,
+		"{sessionId}":       "traced", "{threadId}": "traced",
 		"{decisionId}":       decode(t, decision.text).text("decisionId"),
 		"/agents/{agentKey}": agent, "/a2a/{agentKey}": agent, "/agents/sessions/{id}": session, "/agents/runs/{runId}": run.text("id"), "/models/{id}": model.text("model", "_id"),
 		"/models/providers/{key}": "scripted", "/users/{id}": user, "{version}": "1", "{fileId}": fileID, "{tokenId}": token,
@@ -84,34 +86,35 @@ func (b belongings) path(pattern string) string {
 
 // requests that are good enough to come to what they name.
 var requestBodies = map[string]string{ // a constant
-	"PATCH /agents/{agentKey}":                        `{"name":"Stolen"}`,
-	"POST /agents/responses":                          `{"model":"AGENT","input":"hi"}`,
-	"POST /responses":                                 `{"model":"AGENT","input":"hi"}`,
-	"POST /agents/sessions":                           `{"agent":"AGENT"}`,
-	"PATCH /agents/sessions/{id}":                     `{"budget":null}`,
-	"POST /agents/sessions/{id}/actions/{actionId}":   `{"resolution":{"type":"tool_approval","decision":"allow"}}`,
-	"POST /agents/sessions/{id}/files":                `text`,
-	"PUT /models/{id}":                                `{"name":"Stolen"}`,
-	"PATCH /models/{id}":                              `{"name":"Stolen"}`,
-	"PATCH /models/providers/{key}":                   `{"label":"Stolen"}`,
-	"POST /users/{id}/tokens":                         `{"label":"Stolen"}`,
-	"PATCH /members/{id}":                             `{"name":"Stolen"}`,
-	"PATCH /members/{id}/permissions":                 `{"servicePermissions":{}}`,
-	"PATCH /members/groups/{id}":                      `{"name":"Stolen"}`,
-	"POST /members/groups/{id}/members":               `{"userId":"USER"}`,
-	"DELETE /members/groups/{id}/members":             `{"userId":"USER"}`,
-	"PATCH /projects/{projectId}":                     `{"name":"Stolen"}`,
-	"POST /projects/{projectId}/members":              `{"userId":"USER"}`,
-	"PATCH /projects/{projectId}/members":             `{"userId":"USER"}`,
-	"PATCH /projects/{projectId}/members/permissions": `{"userId":"USER","servicePermissions":{}}`,
-	"DELETE /projects/{projectId}/members":            `{"userId":"USER"}`,
-	"POST /chat/completions":                          `{"model":"MODEL","messages":[{"role":"user","content":"hi"}]}`,
-	"PATCH /budgets/{id}":                             `{"daily_limit_usd":0}`,
-	"POST /embeddings":                                `{"model":"MODEL","input":"hi"}`,
-	"POST /moderations":                               `{"input":"hi","model":"MODEL"}`,
-	"POST /audio/speech":                              `{"model":"MODEL","input":"hi"}`,
-	"POST /audio/transcriptions":                      `{"model":"MODEL","audio":{"data":"aGk="}}`,
-	"POST /audio/translations":                        `{"model":"MODEL","audio":{"data":"aGk="}}`,
+	"PATCH /agents/{agentKey}":                         `{"name":"Stolen"}`,
+	"POST /agents/responses":                           `{"model":"AGENT","input":"hi"}`,
+	"POST /responses":                                  `{"model":"AGENT","input":"hi"}`,
+	"POST /agents/sessions":                            `{"agent":"AGENT"}`,
+	"PATCH /agents/sessions/{id}":                      `{"budget":null}`,
+	"POST /agents/sessions/{id}/actions/{actionId}":    `{"resolution":{"type":"tool_approval","decision":"allow"}}`,
+	"POST /agents/sessions/{id}/files":                 `text`,
+	"PUT /models/{id}":                                 `{"name":"Stolen"}`,
+	"PATCH /models/{id}":                               `{"name":"Stolen"}`,
+	"PATCH /models/providers/{key}":                    `{"label":"Stolen"}`,
+	"POST /users/{id}/tokens":                          `{"label":"Stolen"}`,
+	"PATCH /members/{id}":                              `{"name":"Stolen"}`,
+	"PATCH /members/{id}/permissions":                  `{"servicePermissions":{}}`,
+	"PATCH /members/groups/{id}":                       `{"name":"Stolen"}`,
+	"POST /members/groups/{id}/members":                `{"userId":"USER"}`,
+	"DELETE /members/groups/{id}/members":              `{"userId":"USER"}`,
+	"PATCH /projects/{projectId}":                      `{"name":"Stolen"}`,
+	"POST /projects/{projectId}/members":               `{"userId":"USER"}`,
+	"PATCH /projects/{projectId}/members":              `{"userId":"USER"}`,
+	"PATCH /projects/{projectId}/members/permissions":  `{"userId":"USER","servicePermissions":{}}`,
+	"DELETE /projects/{projectId}/members":             `{"userId":"USER"}`,
+	"POST /chat/completions":                           `{"model":"MODEL","messages":[{"role":"user","content":"hi"}]}`,
+	"PATCH /budgets/{id}":                              `{"daily_limit_usd":0}`,
+	"POST /tracing/sessions/stream/{sessionId}/events": `{"event":{}}`,
+	"POST /embeddings":                                 `{"model":"MODEL","input":"hi"}`,
+	"POST /moderations":                                `{"input":"hi","model":"MODEL"}`,
+	"POST /audio/speech":                               `{"model":"MODEL","input":"hi"}`,
+	"POST /audio/transcriptions":                       `{"model":"MODEL","audio":{"data":"aGk="}}`,
+	"POST /audio/translations":                         `{"model":"MODEL","audio":{"data":"aGk="}}`,
 }
 
 func (b belongings) body(route *endpoint.Route) string {
@@ -128,7 +131,7 @@ func TestClientRoutes(t *testing.T) {
 	stranger := newTenant(t, p, "ON_PREMISE")
 	nothing := n.with(operate(t, p, "POST", "/tokens", object1{"userId": n.owner, "label": "nothing", "servicePermissions": object1{}}).text("token"))
 	others := map[string]string{} // tokens for all services but one
-	for _, service := range []string{"aegis", "agents", "audit", "license", "models", "guardrails", "members", "projects", "webhooks"} {
+	for _, service := range []string{"aegis", "agents", "audit", "license", "models", "guardrails", "members", "projects", "tracing", "webhooks"} {
 		scope := object1{"aegis": "admin", "agents": "admin", "models": "admin", "guardrails": "admin", "members": "admin", "projects": "write", "audit": "read", "webhooks": "admin", "license": "admin", "tracing": "admin"}
 		delete(scope, service)
 		others[service] = operate(t, p, "POST", "/tokens", object1{"userId": n.owner, "label": "all others", "servicePermissions": scope}).text("token")
@@ -158,7 +161,7 @@ func TestClientRoutes(t *testing.T) {
 			a = ask(n.with(others[service]))
 			require.Equal(t, 403, a.status, a.text)
 
-			if path != route.Path || body != "" {
+			if (path != route.Path || body != "") && !strings.HasSuffix(path, "/start") { // which makes a session of one's own
 				named++
 				a = ask(stranger.apiCaller)
 				require.Equal(t, unknown, a.status, "%s: %s", a.what, a.text)

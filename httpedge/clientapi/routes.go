@@ -18,6 +18,7 @@ import (
 	"parley/httpedge/clientapi/runs"
 	"parley/httpedge/clientapi/sessions"
 	"parley/httpedge/clientapi/shields"
+	"parley/httpedge/clientapi/tracing"
 	"parley/httpedge/clientapi/users"
 	"parley/httpedge/clientapi/webhooks"
 	"parley/httpedge/endpoint"
@@ -47,6 +48,7 @@ func (a *API) resources(side webhooks.Side) []endpoint.Route {
 		decisions.Routes(a.shared),
 		shields.Routes(a.shared),
 		guardrails.Routes(a.shared),
+		tracing.Routes(a.shared),
 		license.Routes(license.Parts{Accounts: a.shared.Accounts}),
 		auditlog.Routes(auditlog.Parts{Entities: a.shared.Entities, Chain: a.shared.AuditChain}),
 	)

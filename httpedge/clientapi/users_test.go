@@ -352,7 +352,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			require.Equal(t, "Invalid API token", body["error"])
 
 			first, _, _ := strings.Cut(strings.TrimPrefix(route.Path, "/"), "/")
-			service := map[string]string{"a2a": "agents", "aegis": "aegis", "guardrails": "guardrails", "agents": "agents", "analytics": "models", "audit": "audit", "budgets": "models", "spend": "models", "live": "agents", "permissions": "audit", "webhooks": "webhooks", "models": "models", "responses": "models", "users": "members", "members": "members", "projects": "projects", "license": "license"}[first]
+			service := map[string]string{"a2a": "agents", "aegis": "aegis", "guardrails": "guardrails", "agents": "agents", "analytics": "models", "audit": "audit", "budgets": "models", "spend": "models", "live": "agents", "permissions": "audit", "webhooks": "webhooks", "models": "models", "responses": "models", "users": "members", "members": "members", "projects": "projects", "license": "license", "tracing": "tracing", "traces": "tracing"}[first]
 			level := "write"
 			switch {
 			case route.Method == http.MethodGet:

@@ -105,7 +105,7 @@ func Timeout(limit time.Duration) Option { return func(r *Route) { r.Timeout = l
 // memory a few at a time only.
 func MaxBody(limit int) Option { return func(r *Route) { r.MaxBody = limit } }
 
-// Media names the types of the file that the route answers with; of an upload, those of the forms that it takes besides JSON.
+// Media names the types of the file that the route answers with; of an upload, those that it takes besides JSON.
 func Media(types ...string) Option { return func(r *Route) { r.Media = types } }
 
 // Hidden leaves the route out of the document.

@@ -73,6 +73,9 @@ func (p *inputPlan) decodeUpload(x *exchange, value reflect.Value, in any) (*Upl
 			}
 		}
 	}
+	if x.declined() { // JSON that the handler was to read
+		return nil, x.tooLarge(x.mux.largestBody(x.route))
+	}
 	if refused := x.takeTransfer(); refused != nil {
 		return nil, refused
 	}

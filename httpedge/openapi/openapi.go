@@ -206,8 +206,11 @@ func (b *builder) operation(route *endpoint.Route, names string) object {
 		if len(route.Media) == 0 {
 			content["application/octet-stream"] = object{"schema": binary()} // or any other type; behind JSON, which pages then offer first
 		}
-		for _, media := range route.Media { // forms
-			content[media] = object{"schema": b.formSchema(route.In)}
+		for _, media := range route.Media {
+			content[media] = object{"schema": binary()}
+			if strings.HasPrefix(media, "multipart/") {
+				content[media] = object{"schema": b.formSchema(route.In)}
+			}
 		}
 	}
 	if len(content) > 0 {

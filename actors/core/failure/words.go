@@ -410,7 +410,7 @@ func (r Reason) words() string {
 		return "Storage is busy; try again"
 	default:
 		for _, words := range []func(Reason) string{
-			fieldWords, callerWords, requestWords, recordWords, definitionWords, exchangeWords, responseWords, peopleWords, memberWords, licenceWords, shieldWords, guardrailWords, quotaWords, routingWords,
+			fieldWords, callerWords, requestWords, recordWords, definitionWords, exchangeWords, responseWords, peopleWords, memberWords, licenceWords, shieldWords, guardrailWords, quotaWords, routingWords, traceWords,
 		} {
 			if text := words(r); text != "" {
 				return text

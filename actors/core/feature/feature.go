@@ -23,7 +23,7 @@ const (
 	Console
 	// Aegis allows what came with shields: their verdicts among decisions, approvals, and allowances, by which budgets are kept.
 	Aegis
-	// Meters allows meters, which count the usage of gateway calls.
+	// Meters allows meters, which count the usage of gateway calls, and traces that programs report.
 	Meters
 )
 

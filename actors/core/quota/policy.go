@@ -29,6 +29,7 @@ const (
 	Embedding = "embedding"
 	Speech    = "tts"
 	Listening = "stt"
+	Tracing   = "tracing"
 )
 
 // Scopes returns all scopes.
@@ -36,7 +37,7 @@ func Scopes() []string { return []string{Tenant, User, Token, Resource, Provider
 
 // Domains returns all domains. Calls are made in those that have a name here; the others are kept for what they will bound.
 func Domains() []string {
-	return []string{Global, LLM, Embedding, "vector", "file", "tracing", Listening, Speech, "ocr"}
+	return []string{Global, LLM, Embedding, "vector", "file", Tracing, Listening, Speech, "ocr"}
 }
 
 // Unlimited says that there is no limit.

@@ -25,6 +25,10 @@ type Client struct {
 	TokenCacheEntries int `key:"token_cache_entries" default:"10000" range:"1..10_000_000"`
 	// How long the response to a request with an Idempotency-Key is kept.
 	IdempotencyTTL time.Duration `key:"idempotency_ttl" default:"24h" range:"1s..720h"`
+	// Largest body of a reported trace; a packed one counts as it is unpacked.
+	TracingMaxBody Size `key:"tracing_max_body" default:"10MiB" range:"1KiB..1GiB"`
+	// How long reported traces are kept after the last that was heard of them.
+	TracingRetention time.Duration `key:"tracing_retention" default:"720h" range:"1m..87600h"`
 	// How long hourly usage records are kept, 400 days.
 	UsageRetention time.Duration `key:"usage_retention" default:"9600h" range:"24h..876000h"`
 }

@@ -232,7 +232,10 @@ func (n *Node) mountClient(
 	api := clientapi.New(settings, clientapi.Parts{
 		Runtime: conversations, Entities: n.door(), Agents: n.directory.agents,
 		Accounts: n.directory.accounts.Load(), Catalog: n.newCatalog(), Sealer: n.directory.seal, Files: n.storage.files, IDs: mint, Hub: n.edge.hub, Console: n.consoleParts(mint, caller), Gateway: inferring,
-		Release: handler.Release{CanPush: func() bool { return n.features.On(feature.Webhooks) }, Current: func() bool { return n.features.On(feature.Console) }, CanBudget: func() bool { return n.features.On(feature.Aegis) }},
+		Limits: handler.Limits{Door: n.outbound.door, Release: handler.Release{
+			CanPush: func() bool { return n.features.On(feature.Webhooks) }, Current: func() bool { return n.features.On(feature.Console) },
+			CanBudget: func() bool { return n.features.On(feature.Aegis) }, CanTrace: func() bool { return n.features.On(feature.Meters) },
+		}},
 		Schemas: tool.Checks{}, Aegis: n.outbound.shields, Authorizer: hooks, Permissions: permissions, Webhooks: n.directory.webhooks.Load(), AuditChain: n.chainOf,
 		CheckCallback: configure.CheckCallback(n.outbound.guard), InviteLink: inviteLink(&n.config.Accounts),
 	})

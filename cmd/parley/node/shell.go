@@ -17,6 +17,7 @@ import (
 	"parley/actors/meter"
 	"parley/actors/provider"
 	"parley/actors/stranger"
+	"parley/actors/trace"
 	"parley/actors/turn"
 	"parley/actors/turn/document"
 	"parley/actors/turn/model"
@@ -139,7 +140,7 @@ func (n *Node) newKinds(streams *actors.LiveStreams) ([]actors.Kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]actors.Kind{conversations, tasks, idempotency.New(idempotency.DefaultMaxAnswer), decision.New(), allowance.New(), approval.New(), attempt.New(), audit.New(), meter.New(), webhooks, mails}, runs...), nil
+	return append([]actors.Kind{conversations, tasks, idempotency.New(idempotency.DefaultMaxAnswer), decision.New(), allowance.New(), approval.New(), attempt.New(), audit.New(), meter.New(), trace.New(), trace.NewThreads(), webhooks, mails}, runs...), nil
 }
 
 // openOutbound makes the guard of outbound calls and the providers of models.

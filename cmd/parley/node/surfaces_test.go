@@ -98,10 +98,12 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		}
 	}
 	const logged, used = "the log of its session is its record, written with what it changes", "it uses a model and changes no record; usage is booked"
+	const reported = "what programs report of themselves changes nothing but their trace, which says when and by itself what"
 	require.Equal(t, map[string]string{
 		"callAgent": logged, "createAgentResponse": logged, "createResponse": logged, "createSession": logged,
 		"chatCompletions": used, "embeddings": used, "moderations": used,
 		"speech": used, "transcribe": used, "translate": used,
+		"reportSession": reported, "reportSpans": reported, "startTraceSession": reported, "reportEvent": reported, "endTraceSession": reported,
 		"logout": "it clears cookies of the browser", "chooseProject": "it sets a cookie of the browser",
 		"evaluateCall":   "the shield's own trail has it",
 		"forgotPassword": "it only sends a mail, and nobody says who asks",

@@ -10,6 +10,7 @@ import (
 	"parley/actors/core/catalog"
 	"parley/actors/core/entity"
 	"parley/actors/core/identity"
+	"parley/actors/core/quota"
 	"parley/actors/core/subscription"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
@@ -49,11 +50,18 @@ type Parts struct {
 	// CheckCallback says whether callbacks may go to a URL: to an address that is not this server's own network, or that its
 	// operator allows. What it returns is an error of the caller's. nil = they may go anywhere.
 	CheckCallback func(ctx context.Context, url string) error
-	Release
+	Limits
 	// Aegis is what shields need.
 	Aegis Aegis
 	// Schemas checks what a request brings along for JSON Schemas. nil = nothing is.
 	Schemas Schemas
+}
+
+// Limits is what bounds requests besides the routes.
+type Limits struct {
+	Release
+	// Door counts what quota policies bound. nil = nothing is.
+	Door quota.Door
 }
 
 // Release is what the nodes of the cluster can, while releases run side by side.
@@ -64,6 +72,8 @@ type Release struct {
 	Current func() bool
 	// CanBudget says whether every node of the cluster keeps to budgets and quota policies. nil = they do.
 	CanBudget func() bool
+	// CanTrace says whether every node of the cluster keeps traces. nil = they do.
+	CanTrace func() bool
 }
 
 // Aegis is what shields need of the rest of the node.

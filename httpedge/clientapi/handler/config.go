@@ -24,6 +24,10 @@ type Config struct {
 	MaxFileBody, FileBytes int
 	// TransferTimeout bounds the sending or receiving of one file. Default 15 m.
 	TransferTimeout time.Duration
+	// TraceBody bounds the body of a reported trace, in bytes, unpacked, too; TraceRetention is how long traces are kept after the last
+	// that was heard of them. Default 10 MiB, 720 h.
+	TraceBody      int
+	TraceRetention time.Duration
 	// Docs serves the API's description as a page at /docs. Default true. The document itself is always there.
 	Docs bool
 }
@@ -37,6 +41,7 @@ func DefaultConfig() Config {
 		RunWait:     30 * time.Second, MaxRunWait: 5 * time.Minute,
 		EventPage: 100, MaxEventPage: 1000,
 		MaxFileBody: 16 << 20, FileBytes: 10 << 20, TransferTimeout: 15 * time.Minute,
+		TraceBody: 10 << 20, TraceRetention: 720 * time.Hour,
 		Docs: true,
 	}
 }
@@ -50,7 +55,7 @@ func (c Config) Validate() error {
 	for _, wait := range []struct {
 		name  string
 		value time.Duration
-	}{{"turn_timeout", c.TurnTimeout}, {"cancel_wait", c.CancelWait}, {"run_wait", c.RunWait}, {"transfer_timeout", c.TransferTimeout}} {
+	}{{"turn_timeout", c.TurnTimeout}, {"cancel_wait", c.CancelWait}, {"run_wait", c.RunWait}, {"transfer_timeout", c.TransferTimeout}, {"trace_retention", c.TraceRetention}} {
 		if wait.value <= 0 {
 			errs = append(errs, fmt.Errorf("%s is %s, must be positive", wait.name, wait.value))
 		}
@@ -60,6 +65,9 @@ func (c Config) Validate() error {
 	}
 	if c.EventPage < 1 || c.MaxEventPage < c.EventPage {
 		errs = append(errs, fmt.Errorf("event_page is %d, must be at least 1 and at most its maximum %d", c.EventPage, c.MaxEventPage))
+	}
+	if c.TraceBody < 1 {
+		errs = append(errs, fmt.Errorf("trace_body is %d, must be at least 1", c.TraceBody))
 	}
 	if c.MaxFileBody < 1 || c.FileBytes < 1 {
 		errs = append(errs, fmt.Errorf("max_file_body is %d, file_bytes is %d, must be at least 1", c.MaxFileBody, c.FileBytes))

@@ -171,6 +171,7 @@ func Client(c *config.Config) clientapi.Config {
 	settings.RunWait, settings.MaxRunWait = c.Client.RunWait, c.Client.MaxRunWait
 	settings.EventPage, settings.MaxEventPage = c.Conversation.EventPageSize, c.Conversation.MaxEventPageSize
 	settings.MaxFileBody = int(c.HTTP.MaxFileBody)
+	settings.TraceBody, settings.TraceRetention = int(c.Client.TracingMaxBody), c.Client.TracingRetention
 	settings.Docs = c.HTTP.Docs
 	return settings
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -137,6 +138,9 @@ func (d *Door) Enter(ctx context.Context, call *quota.Call) (quota.Pass, error) 
 	force := quota.InForce(d.config.Policies(call.TenantID), call)
 	if force == nil {
 		return nil, nil //nolint:nilnil // nothing counts the call
+	}
+	if call.Domain == quota.Tracing { // reports cost nothing: a spent budget does not refuse them
+		force.Caps = slices.DeleteFunc(force.Caps, func(c *allowancepb.Cap) bool { return c.GetMeasure() == allowancepb.Measure_COST })
 	}
 	if refused := force.CheckRequest(call); refused != nil {
 		return nil, refused

@@ -343,3 +343,24 @@ func TestNoPolicyCostsNothing(t *testing.T) {
 		}
 	}))
 }
+
+// TestReportsCostNothing: a spent budget of all calls refuses no reports, a rate does.
+func TestReportsCostNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := newAllowances(func() bool { return false })
+		door := newDoor(at, func(string) []*quota.Policy {
+			return quota.Read([]*directorypb.QuotaPolicy{{
+				Id: "global", TenantId: "t", Domain: quota.Global, Scope: quota.Tenant, Enabled: true, Limits: []byte(`{"rateLimit":{"requests":{"perMinute":1}},"budget":{"dailySpendLimit":0}}`),
+			}})
+		})
+		defer func() { door.Stop(t.Context()) }()
+		_, err := door.Enter(t.Context(), &quota.Call{TenantID: "t", Domain: quota.LLM, Need: 1, Want: 1})
+		require.ErrorContains(t, err, "Budget exceeded")
+		time.Sleep(time.Minute)
+		pass, err := door.Enter(t.Context(), &quota.Call{TenantID: "t", Domain: quota.Tracing})
+		require.NoError(t, err)
+		pass.Settle(0, 0)
+		_, err = door.Enter(t.Context(), &quota.Call{TenantID: "t", Domain: quota.Tracing})
+		require.ErrorContains(t, err, "Rate limit exceeded")
+	})
+}

@@ -1,0 +1,162 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/core/failure"
+	"parley/actors/kit"
+	"parley/proto/failurepb"
+	"parley/proto/nodepb"
+	"parley/proto/tracepb"
+)
+
+const (
+	// MaxGrouped bounds the sessions of a thread that are read, the newest ones.
+	MaxGrouped = 1000
+	// chunk is how many heads are read at once, which have up to 80 KB each.
+	chunk = 64
+	day   = 24 * 3_600_000 // in milliseconds
+)
+
+func readSession(s *tracepb.Session, _ *tracepb.SessionQuery) (*tracepb.SessionReply, error) {
+	s.Seen = nil
+	return &tracepb.SessionReply{Session: s}, nil
+}
+
+// readThreads reads a page of threads: sessions that are threads of their own, and threads that sessions name.
+func readThreads(ctx context.Context, from kit.Lists, query *tracepb.ThreadsQuery) (*tracepb.ThreadsReply, error) {
+	list := threadsOf(query.GetTenantId(), query.GetProjectId())
+	counted, err := from.Counts(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	page, err := from.Page(ctx, kit.ListQuery{List: list, Descending: true, Offset: int(query.GetSkip()), Limit: int(query.GetLimit())})
+	if err != nil {
+		return nil, err
+	}
+	heads, err := headsOf(ctx, from, page)
+	if err != nil {
+		return nil, err
+	}
+	reply := &tracepb.ThreadsReply{Total: counted[0]}
+	for i, head := range heads {
+		if head == nil {
+			continue // removed since the list was read
+		}
+		group, err := groupOf(ctx, from, page[i].Member, head)
+		if err != nil {
+			return nil, err
+		}
+		if len(group.GetSessions()) > 0 {
+			reply.Threads = append(reply.Threads, group)
+		}
+	}
+	return reply, nil
+}
+
+// headsOf reads the heads of a page a few at a time; nil for what is gone.
+func headsOf(ctx context.Context, from kit.Lists, page []kit.Row) (heads [][]byte, err error) {
+	for at := 0; at < len(page); at += chunk {
+		some, err := from.Heads(ctx, page[at:min(at+chunk, len(page))])
+		if err != nil {
+			return nil, err
+		}
+		heads = append(heads, some...)
+	}
+	return heads, nil
+}
+
+func groupOf(ctx context.Context, from kit.Lists, id string, head []byte) (*tracepb.Group, error) {
+	if !strings.HasPrefix(id, ThreadPrefix+"_") {
+		s, err := sessionOf(head)
+		if err != nil {
+			return nil, err
+		}
+		return &tracepb.Group{ThreadId: s.GetSessionId(), Count: 1, Sessions: []*tracepb.Session{s}}, nil
+	}
+	thread := &tracepb.Thread{}
+	if err := proto.Unmarshal(head, thread); err != nil {
+		return nil, fmt.Errorf("decode a thread: %w", err)
+	}
+	return membersIn(ctx, from, id, thread.GetThreadId())
+}
+
+// membersIn reads the sessions that name a thread.
+func membersIn(ctx context.Context, from kit.Lists, thread, name string) (*tracepb.Group, error) {
+	list := membersOf(thread)
+	counted, err := from.Counts(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	group := &tracepb.Group{ThreadId: name, Count: counted[0]}
+	page, err := from.Page(ctx, kit.ListQuery{List: list, Descending: true, Limit: MaxGrouped})
+	if err != nil {
+		return nil, err
+	}
+	group.Sessions, err = sessionsIn(ctx, from, page)
+	return group, err
+}
+
+// sessionsIn reads the sessions of a page, without what only the rules read.
+func sessionsIn(ctx context.Context, from kit.Lists, page []kit.Row) (sessions []*tracepb.Session, err error) {
+	for at := 0; at < len(page); at += chunk {
+		heads, err := from.Heads(ctx, page[at:min(at+chunk, len(page))])
+		if err != nil {
+			return nil, err
+		}
+		for _, head := range heads {
+			if head == nil {
+				continue
+			}
+			s, err := sessionOf(head)
+			if err != nil {
+				return nil, err
+			}
+			sessions = append(sessions, s)
+		}
+	}
+	return sessions, nil
+}
+
+func sessionOf(head []byte) (*tracepb.Session, error) {
+	s := &tracepb.Session{}
+	if err := proto.Unmarshal(head, s); err != nil {
+		return nil, fmt.Errorf("decode a session: %w", err)
+	}
+	s.Seen = nil
+	return s, nil
+}
+
+// readThread reads the sessions that name a thread.
+func readThread(ctx context.Context, from kit.Lists, query *tracepb.ThreadQuery) (*tracepb.ThreadFound, error) {
+	group, err := membersIn(ctx, from, query.GetThread(), query.GetThreadId())
+	if err != nil {
+		return nil, err
+	}
+	if len(group.GetSessions()) == 0 {
+		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ThreadMissing)
+	}
+	return &tracepb.ThreadFound{Thread: group}, nil
+}
+
+// readRecent reads the newest sessions of a time, and counts all of it by day.
+func readRecent(ctx context.Context, from kit.Lists, query *tracepb.RecentQuery) (*tracepb.RecentReply, error) {
+	list := sessionsOf(query.GetTenantId(), query.GetProjectId())
+	days, err := from.Spread(ctx, &nodepb.SpreadQuery{List: list, From: query.GetFrom(), To: query.GetTo(), Unit: day})
+	if err != nil || len(days) == 0 {
+		return &tracepb.RecentReply{}, err
+	}
+	page, err := from.Page(ctx, kit.ListQuery{List: list, Descending: true, Limit: int(query.GetLimit()), After: &kit.Cursor{Score: query.GetTo()}})
+	if err != nil {
+		return nil, err
+	}
+	for len(page) > 0 && page[len(page)-1].Score < query.GetFrom() {
+		page = page[:len(page)-1]
+	}
+	sessions, err := sessionsIn(ctx, from, page)
+	return &tracepb.RecentReply{Sessions: sessions, Days: days}, err
+}

@@ -1,0 +1,94 @@
+// Package tracing has the routes by which programs report their agents' sessions, and by which these are read (document 3, section 12).
+// What is taken of a report and what it adds up to says package actors/core/tracing, how it is kept package actors/trace.
+package tracing
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley/actors/core/failure"
+	"parley/actors/core/quota"
+	"parley/httpedge/clientapi/handler"
+	"parley/httpedge/endpoint"
+	"parley/proto/failurepb"
+)
+
+const (
+	page    = 50
+	maxPage = 100
+	// noAudit is why reports are not in the audit trail.
+	noAudit = "what programs report of themselves changes nothing but their trace, which says when and by itself what"
+)
+
+// api is the handlers.
+type api struct{ *handler.API }
+
+// Routes returns the routes of traces, relative to the Client API.
+func Routes(shared *handler.API) []endpoint.Route {
+	a := &api{shared}
+	const (
+		read, write = "tracing:read", "tracing:write"
+		invalid     = failurepb.Code_INVALID_REQUEST
+		noSession   = failurepb.Code_SESSION_NOT_FOUND
+		notFound    = failurepb.Code_NOT_FOUND
+		large       = failurepb.Code_TOO_LARGE
+		rate        = failurepb.Code_RATE_LIMITED
+		full        = failurepb.Code_QUOTA_REACHED
+		unavailable = failurepb.Code_UNAVAILABLE
+	)
+	tag, room := endpoint.Tag("Tracing"), endpoint.MaxBody(shared.Config.TraceBody)
+	report := func(pattern string, more ...endpoint.Option) (string, string, []endpoint.Option) {
+		return pattern, write, append(more, tag, room, endpoint.Unaudited(noAudit), endpoint.Errors(invalid, large, rate, unavailable))
+	}
+	session, needs, whole := report("POST /tracing/sessions", endpoint.Errors(full), endpoint.Summary("Report a session with its events; what is known of it stays"))
+	start, _, starts := report("POST /tracing/sessions/stream/{sessionId}/start", endpoint.Summary("A session starts, or goes on, with the totals that it has"))
+	events, _, happens := report("POST /tracing/sessions/stream/{sessionId}/events", endpoint.Errors(noSession, full),
+		endpoint.Summary("Something happened in a session; the same event again changes nothing"))
+	end, _, ends := report("POST /tracing/sessions/stream/{sessionId}/end", endpoint.Errors(noSession), endpoint.Summary("A session is over; its summary raises totals, and never lowers them"))
+	spans, _, exported := report("POST /traces", endpoint.Media(protobufType), endpoint.Summary("Report spans of OpenTelemetry: those of a conversation, or of a trace, are a session"))
+	return []endpoint.Route{
+		endpoint.OnUpload(spans, needs, a.reportSpans, exported...),
+		endpoint.On(session, needs, a.reportSession, whole...),
+		endpoint.On(start, needs, a.startTraceSession, starts...),
+		endpoint.On(events, needs, a.reportEvent, happens...),
+		endpoint.On(end, needs, a.endTraceSession, ends...),
+		endpoint.On("GET /tracing/threads", read, a.listThreads, tag, endpoint.Page("limit", page, maxPage),
+			endpoint.Errors(unavailable), endpoint.Summary("Threads of the project, that with the newest session first")),
+		endpoint.On("GET /tracing/threads/{threadId}", read, a.getThread, tag, endpoint.Errors(notFound, unavailable),
+			endpoint.Summary("A thread with its sessions")),
+	}
+}
+
+// ready is the caller, once this cluster keeps traces.
+func (a *api) ready(ctx context.Context) (endpoint.Caller, error) {
+	caller := endpoint.CallerFrom(ctx)
+	switch {
+	case caller.ProjectID == "":
+		return caller, failure.New(failurepb.Code_INVALID_REQUEST, failure.APITokenOfNoProject)
+	case a.CanTrace != nil && !a.CanTrace():
+		return caller, failure.New(failurepb.Code_UNAVAILABLE, failure.TracesNotReady)
+	}
+	return caller, nil
+}
+
+// enter is ready for who reports something: quota policies of the domain tracing count it.
+func (a *api) enter(ctx context.Context) (endpoint.Caller, error) {
+	caller, err := a.ready(ctx)
+	if err != nil || a.Door == nil || !a.Door.Guards(caller.TenantID) {
+		return caller, err
+	}
+	call := &quota.Call{TenantID: caller.TenantID, ProjectID: caller.ProjectID, UserID: caller.UserID, Domain: quota.Tracing}
+	if caller.Grant != nil {
+		call.TokenID = caller.Grant.Token.GetId()
+	}
+	pass, err := a.Door.Enter(ctx, call)
+	if refused, is := errors.AsType[*quota.Refusal](err); is {
+		seconds := int(max(refused.RetryAfter, time.Second) / time.Second)
+		return caller, failure.New(failurepb.Code_RATE_LIMITED, failure.TraceRate).Param("problem", refused.Message).With("retryAfter", seconds)
+	}
+	if err == nil && pass != nil {
+		pass.Settle(0, 0)
+	}
+	return caller, err
+}

@@ -1,0 +1,285 @@
+package clientapi_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"parley/actors/core/failure"
+	"parley/actors/core/quota"
+	"parley/actors/kit"
+	"parley/actors/machine"
+	"parley/actors/trace"
+	"parley/httpedge/clientapi"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/endpoint/endpointtest"
+	"parley/proto/failurepb"
+	"parley/proto/logpb"
+	"parley/proto/nodepb"
+	"parley/proto/tracepb"
+)
+
+// traced runs the real rules of traces in memory. It implements kit.Lists.
+type traced struct {
+	mu      sync.Mutex
+	now     time.Time
+	heads   map[string]proto.Message
+	lists   map[string]map[string]int64 // scores of members
+	counts  map[string]int64
+	queries map[protoreflect.FullName]kit.Query
+	broken  error
+}
+
+func (w *traced) do(kind kit.Entity, id string, command proto.Message) (proto.Message, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken != nil {
+		return nil, w.broken
+	}
+	w.now = w.now.Add(time.Second)
+	before := w.heads[id]
+	decision, refused := kind.Machine.Decide(before, command, machine.Env{Now: w.now})
+	if refused != nil {
+		return nil, refused
+	}
+	after, into := kind.Machine.Evolve(before, decision.Events), &logpb.Append{}
+	kind.Machine.Project(before, after, decision.Events, into)
+	for _, row := range into.GetListings() {
+		if w.lists[row.GetList()] == nil {
+			w.lists[row.GetList()] = map[string]int64{}
+		}
+		if w.lists[row.GetList()][row.GetMember()] = row.GetScore(); row.GetDelete() {
+			delete(w.lists[row.GetList()], row.GetMember())
+		}
+	}
+	for _, n := range into.GetCounts() {
+		w.counts[n.GetName()] += n.GetDelta()
+	}
+	w.heads[id] = after
+	return decision.Reply, nil
+}
+
+func (w *traced) read(ctx context.Context, query proto.Message) (proto.Message, error) {
+	q := w.queries[query.ProtoReflect().Descriptor().FullName()]
+	if q.FromLists != nil {
+		return q.FromLists(ctx, w, query)
+	}
+	w.mu.Lock()
+	head, found := w.heads[q.ID(query)]
+	w.mu.Unlock()
+	if !found {
+		return nil, trace.New().Missing()
+	}
+	encoded, err := proto.Marshal(head)
+	if err != nil {
+		return nil, err
+	}
+	return q.FromHead(encoded, query)
+}
+
+// Counts implements kit.Lists.
+func (w *traced) Counts(_ context.Context, names ...string) (all []int64, _ error) {
+	for _, name := range names {
+		all = append(all, w.counts[name])
+	}
+	return all, nil
+}
+
+// Page implements kit.Lists.
+func (w *traced) Page(_ context.Context, query kit.ListQuery) (rows []kit.Row, _ error) {
+	for _, member := range slices.Sorted(maps.Keys(w.lists[query.List])) {
+		rows = append(rows, kit.Row{Score: w.lists[query.List][member], Member: member})
+	}
+	return kit.Cut(kit.Merge(rows, query.Descending), query.Offset, query.Limit), nil
+}
+
+// Heads implements kit.Lists.
+func (w *traced) Heads(_ context.Context, page []kit.Row) (heads [][]byte, _ error) {
+	for _, row := range page {
+		head, err := proto.Marshal(w.heads[row.Member])
+		if err != nil {
+			return nil, err
+		}
+		heads = append(heads, head)
+	}
+	return heads, nil
+}
+
+// Usage implements kit.Lists.
+func (*traced) Usage(context.Context, *nodepb.UsageQuery) (*nodepb.UsageReply, error) {
+	return nil, nil
+} //nolint:nilnil // not asked
+
+// Spread implements kit.Lists.
+func (*traced) Spread(context.Context, *nodepb.SpreadQuery) (map[int64]int64, error) { return nil, nil } //nolint:nilnil // not asked
+
+// strictDoor refuses what it is told to.
+type strictDoor struct {
+	quota.Door
+
+	refusal *quota.Refusal
+	calls   []*quota.Call
+}
+
+// Guards implements quota.Door.
+func (*strictDoor) Guards(string) bool { return true }
+
+// Enter implements quota.Door.
+func (d *strictDoor) Enter(_ context.Context, call *quota.Call) (quota.Pass, error) {
+	d.calls = append(d.calls, call)
+	if d.refusal != nil {
+		return nil, d.refusal
+	}
+	return nil, nil //nolint:nilnil // nothing counts the call
+}
+
+type traceKit struct {
+	*userKit
+
+	world *traced
+	door  *strictDoor
+	ready bool
+}
+
+func serveTraces(t *testing.T) *traceKit {
+	t.Helper()
+	k := &traceKit{door: &strictDoor{}, ready: true, world: &traced{
+		now: time.UnixMilli(1_700_000_000_000), heads: map[string]proto.Message{}, lists: map[string]map[string]int64{}, counts: map[string]int64{},
+		queries: map[protoreflect.FullName]kit.Query{},
+	}}
+	for _, q := range trace.New().Queries {
+		k.world.queries[q.Message] = q
+	}
+	k.userKit = serveClient(t, func(_ *userKit, parts *clientapi.Parts) map[string]endpoint.Surface {
+		entities := endpointtest.Entities{}
+		endpointtest.On(entities, func(_ context.Context, c *tracepb.Command) (*tracepb.Reply, error) {
+			return replyOf[*tracepb.Reply](k.world.do(trace.New(), c.GetId(), c))
+		})
+		endpointtest.On(entities, func(_ context.Context, c *tracepb.ThreadCommand) (*tracepb.ThreadReply, error) {
+			return replyOf[*tracepb.ThreadReply](k.world.do(trace.NewThreads(), c.GetId(), c))
+		})
+		onRead[*tracepb.SessionReply, *tracepb.SessionQuery](entities, k.world)
+		onRead[*tracepb.ThreadsReply, *tracepb.ThreadsQuery](entities, k.world)
+		onRead[*tracepb.ThreadFound, *tracepb.ThreadQuery](entities, k.world)
+		parts.Entities, parts.IDs, parts.Door, parts.CanTrace = entities, new(endpointtest.IDs), k.door, func() bool { return k.ready }
+		return nil
+	})
+	return k
+}
+
+func replyOf[R proto.Message](message proto.Message, err error) (R, error) {
+	reply, _ := message.(R)
+	return reply, err
+}
+
+func onRead[R, Q proto.Message](entities endpointtest.Entities, world *traced) {
+	endpointtest.On(entities, func(ctx context.Context, query Q) (R, error) { return replyOf[R](world.read(ctx, query)) })
+}
+
+// TestTracing: a session in pieces and as a whole, its thread, and what others see of it (document 3, section 12).
+func TestTracing(t *testing.T) {
+	k := serveTraces(t)
+	token, other := k.mint("owner of default", "default", nil), k.mint("owner of other", "other", nil)
+	const stream = "/tracing/sessions/stream/s1/"
+
+	status, got := k.ask(token, "POST", stream+"start", `{"threadId":"talk","agent":{"name":"helper"},"startedAt":"2026-01-02T03:04:05Z"}`)
+	require.Equal(t, []any{200, answer{"success": true, "sessionId": "s1", "status": "in_progress"}}, []any{status, got})
+	event := `{"event":{"id":"e1","type":"llm_call","model":"m1","usage":{"input_tokens":10,"output_tokens":5}}}`
+	for range 2 {
+		status, got = k.ask(token, "POST", stream+"events", event)
+		require.Equal(t, []any{200, answer{"success": true, "sessionId": "s1", "eventId": "e1", "totalEvents": 1.0}}, []any{status, got})
+	}
+	_, got = k.ask(token, "POST", stream+"events", `{"event":{"type":"tool_call","toolName":"search","actor":{"scope":"tool"}}}`)
+	require.NotEmpty(t, got["eventId"])
+	require.InDelta(t, 2, got["totalEvents"], 0)
+	status, got = k.ask(token, "POST", stream+"end", `{"endedAt":"2026-01-02T03:04:07Z","summary":{"totalInputTokens":8,"totalOutputTokens":50,"totalCachedInputTokens":3}}`)
+	require.Equal(t, []any{200, answer{"success": true, "sessionId": "s1", "status": "success", "durationMs": 2000.0, "totalEvents": 2.0}}, []any{status, got})
+
+	status, got = k.ask(token, "POST", "/tracing/sessions",
+		`{"sessionId":"s2","threadId":"talk","agent":{"name":"other"},"errors":[{"message":"no"}],"startedAt":"2026-01-02T03:05:00Z","durationMs":70,
+		  "events":[{"id":"a","model":"m2","inputTokens":1},{"id":"a","inputTokens":1},{"id":"b"}]}`)
+	require.Equal(t, []any{200, answer{"success": true, "sessionId": "s2", "eventsStored": 3.0}}, []any{status, got})
+	k.ask(token, "POST", "/tracing/sessions", `{"sessionId":"alone","status":"done"}`)
+
+	status, got = k.ask(token, "GET", "/tracing/threads", "")
+	require.Equal(t, 200, status)
+	require.InDelta(t, 2, got["total"], 0)
+	threads, _ := got["threads"].([]any)
+	require.Len(t, threads, 2)
+	alone, _ := threads[0].(map[string]any)
+	require.Equal(t, []any{"alone", 1.0, "done", []any{}}, []any{alone["threadId"], alone["sessionsCount"], alone["latestStatus"], alone["modelsUsed"]})
+	talk := map[string]any{
+		"threadId": "talk", "sessionsCount": 2.0, "agents": []any{"helper", "other"}, "statuses": []any{"error", "success"}, "latestStatus": "error",
+		"startedAt": "2026-01-02T03:04:05.000Z", "endedAt": "2026-01-02T03:04:07.000Z", "totalEvents": 4.0, "totalInputTokens": 11.0, "totalOutputTokens": 50.0,
+		"totalDurationMs": 2070.0, "modelsUsed": []any{"m1", "m2"},
+	}
+	require.Equal(t, talk, threads[1])
+	_, got = k.ask(token, "GET", "/tracing/threads?limit=1&skip=1", "")
+	require.Equal(t, answer{"threads": []any{talk}, "total": 2.0}, got)
+
+	_, got = k.ask(token, "GET", "/tracing/threads/talk", "")
+	require.Equal(t, []any{"error", 3.0, []any{"search"}}, []any{got["status"], got["totalCachedInputTokens"], got["toolsUsed"]})
+	require.Len(t, got["sessions"], 2)
+	status, got = k.ask(token, "GET", "/tracing/threads/alone", "")
+	require.Equal(t, []any{200, 1.0}, []any{status, got["sessionsCount"]})
+
+	// Started again it keeps what it has.
+	k.ask(token, "POST", stream+"start", `{"threadId":"another"}`)
+	_, got = k.ask(token, "POST", stream+"events", event)
+	require.InDelta(t, 2, got["totalEvents"], 0)
+	_, got = k.ask(token, "GET", "/tracing/threads/talk", "")
+	require.Equal(t, []any{51.0 - 1, nil}, []any{got["totalOutputTokens"], got["endedAt"]}, "one runs")
+	k.refused(token, "GET /tracing/threads/another", "", 404, "Thread not found") // the first thread stays
+
+	for _, path := range []string{"talk", "alone", "nothing"} {
+		k.refused(other, "GET /tracing/threads/"+path, "", 404, "Thread not found")
+	}
+	k.refused(other, "POST "+stream+"events", event, 404, "Session not found")
+	k.refused(other, "POST "+stream+"end", `{}`, 404, "Session not found")
+	_, got = k.ask(other, "GET", "/tracing/threads", "")
+	require.Equal(t, answer{"threads": []any{}, "total": 0.0}, got)
+}
+
+// TestTracingRefusals: what is refused, in the words of document 3, section 12.
+func TestTracingRefusals(t *testing.T) {
+	k := serveTraces(t)
+	token := k.mint("owner of default", "default", nil)
+	k.refused(token, "POST /tracing/sessions", `{"events":[]}`, 400, "sessionId is required")
+	k.refused(token, "POST /tracing/sessions/stream/s/events", `{}`, 400, "event is required")
+	k.refused(token, "POST /tracing/sessions", `{"sessionId":"`+strings.Repeat("s", 257)+`"}`, 400, "sessionId must be at most 256 bytes long")
+	k.ask(token, "POST", "/tracing/sessions/stream/s/start", `{}`)
+
+	var events strings.Builder
+	for i := range 10_001 {
+		events.WriteString(cmp.Or(map[bool]string{true: ","}[i > 0], "") + fmt.Sprintf(`{"id":"%d"}`, i))
+	}
+	status, got := k.ask(token, "POST", "/tracing/sessions", `{"sessionId":"big","events":[`+events.String()+`]}`)
+	require.Equal(t, []any{429, "A session has at most 10000 events"}, []any{status, got["error"]})
+	status, _ = k.ask(token, "POST", "/tracing/sessions", `{"sessionId":"`+strings.Repeat("s", 10<<20)+`"}`)
+	require.Equal(t, 413, status)
+
+	scoped := k.mint("owner of default", "default", map[string]string{"tracing": "read"})
+	k.refused(scoped, "POST /tracing/sessions", `{"sessionId":"x"}`, 403, "Forbidden: tracing requires write permission")
+	status, _ = k.ask(scoped, "GET", "/tracing/threads", "")
+	require.Equal(t, 200, status)
+
+	k.door.refusal = &quota.Refusal{Message: "Rate limit exceeded for requests perMinute (3/2)", RetryAfter: 7 * time.Second}
+	status, header, got := k.askHeaders(token, "POST", "/tracing/sessions", `{"sessionId":"x"}`)
+	require.Equal(t, []any{429, "Rate limit exceeded for requests perMinute (3/2)", "7"}, []any{status, got["error"], header.Get("Retry-After")})
+	require.Equal(t, []string{"tracing", "default"}, []string{k.door.calls[0].Domain, k.door.calls[0].TenantID})
+	k.door.refusal, k.world.broken = nil, failure.New(failurepb.Code_STORAGE_FULL, failure.TemporarilyUnavailable)
+	status, _ = k.ask(token, "POST", "/tracing/sessions", `{"sessionId":"x"}`)
+	require.Equal(t, 507, status, "nothing that was not stored is answered with 200")
+	k.ready = false
+	k.refused(token, "GET /tracing/threads", "", 503, "A node of the cluster is of an older release, which keeps no traces")
+}
