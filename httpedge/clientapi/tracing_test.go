@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -265,6 +266,12 @@ func TestTracingRefusals(t *testing.T) {
 	}
 	status, got := k.ask(token, "POST", "/tracing/sessions", `{"sessionId":"big","events":[`+events.String()+`]}`)
 	require.Equal(t, []any{429, "A session has at most 10000 events"}, []any{status, got["error"]})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	status, _ = k.ask(token, "POST", "/tracing/sessions", `{"sessionId":"big","events":[`+strings.Repeat("{},", 3<<20)+`{}]}`)
+	runtime.ReadMemStats(&after)
+	require.Equal(t, 429, status, "three million events")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(128<<20), "they are not decoded")
 	status, _ = k.ask(token, "POST", "/tracing/sessions", `{"sessionId":"`+strings.Repeat("s", 10<<20)+`"}`)
 	require.Equal(t, 413, status)
 

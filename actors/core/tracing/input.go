@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"parley/actors/machine/rawjson"
 	"parley/proto/tracepb"
 )
 
@@ -85,6 +86,36 @@ type Models struct {
 
 // Texts is a list of texts.
 type Texts []Text
+
+// EventList is a list of events. Its values are decoded only if they are not more than a session takes.
+type EventList struct {
+	Events []EventInput
+	Full   bool // there are more than MaxEvents, and none was decoded
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *EventList) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "null" {
+		return nil
+	}
+	values, err := rawjson.Array(raw, MaxEvents)
+	if err != nil {
+		if l.Full = len(raw) > 0 && raw[0] == '['; l.Full {
+			return nil
+		}
+		return json.Unmarshal(raw, &l.Events) // in its words
+	}
+	l.Events = make([]EventInput, len(values))
+	for i, value := range values {
+		if err := json.Unmarshal(value, &l.Events[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Described is what the API's document shows.
+func (EventList) Described() (value any, nullable bool) { return []EventInput{}, false }
 
 // EventInput is an event as programs report it.
 type EventInput struct {
@@ -169,7 +200,7 @@ func textOf(raw json.RawMessage) string {
 // Tags are what is kept of metadata: texts, numbers and truths under plain keys, the first ten in the order of these.
 func Tags(raw json.RawMessage) map[string]string {
 	var all map[string]any
-	if json.Unmarshal(raw, &all) != nil {
+	if len(raw) > maxPart || json.Unmarshal(raw, &all) != nil {
 		return nil
 	}
 	var tags map[string]string

@@ -69,13 +69,17 @@ func (w *When) UnmarshalJSON(raw []byte) error {
 // Described is what the API's document shows.
 func (When) Described() (value any, nullable bool) { return time.Time{}, true }
 
-// Loose is a value of JSON of the type that it should have; anything else is as if it were absent.
+// maxPart bounds a part of a report that is decoded as a whole, in bytes: small values take many times their text.
+const maxPart = 256 << 10
+
+// Loose is a value of JSON of the type that it should have; anything else, and one that is longer than
+// maxPart, is as if it were absent.
 type Loose[T any] struct{ Value T }
 
 // UnmarshalJSON implements json.Unmarshaler. It never fails.
 func (l *Loose[T]) UnmarshalJSON(raw []byte) error {
 	var value T
-	if json.Unmarshal(raw, &value) == nil {
+	if len(raw) <= maxPart && json.Unmarshal(raw, &value) == nil {
 		l.Value = value
 	}
 	return nil

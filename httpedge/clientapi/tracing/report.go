@@ -22,8 +22,8 @@ const maxAppend = 1 << 20
 type sessionInput struct {
 	tracing.HeadInput
 
-	SessionID tracing.Text         `json:"sessionId" doc:"Required; what is reported under the same id adds to the session"`
-	Events    []tracing.EventInput `json:"events"`
+	SessionID tracing.Text      `json:"sessionId" doc:"Required; what is reported under the same id adds to the session"`
+	Events    tracing.EventList `json:"events"`
 }
 
 type sessionOut struct {
@@ -41,9 +41,12 @@ func (a *api) reportSession(ctx context.Context, in *sessionInput) (*sessionOut,
 	if refused != nil {
 		return nil, refused
 	}
+	if in.Events.Full {
+		return nil, failure.New(failurepb.Code_QUOTA_REACHED, failure.TraceFull).Param("most", tracing.MaxEvents)
+	}
 	put := &tracepb.Put{SessionId: id, Record: in.Whole(), Said: in.Summary.Value.Numbers()}
-	for i := range in.Events {
-		put.Events = append(put.Events, in.Events[i].Event(a.eventID))
+	for i := range in.Events.Events {
+		put.Events = append(put.Events, in.Events.Events[i].Event(a.eventID))
 	}
 	reply, err := a.store(ctx, caller, put)
 	if err != nil {
