@@ -62,7 +62,7 @@ export function Budget({ kind, one, save, remove, gone }) {
       <div><dt>${t('budgets.projects')}</dt><dd>${t(one.projectId ? 'budgets.projects.this' : 'budgets.projects.all')}</dd></div>
       <div><dt>${t('budgets.priority')}</dt><dd>${one.priority}</dd></div>
       ${one.description && html`<div><dt>${t('budgets.description')}</dt><dd>${one.description}</dd></div>`}</dl>
-    ${kind === 'limits' && html`<div class="padded"><${Json} value=${one.limits} label=${t('limits.limits')} /></div>`}
+    ${kind === 'limits' && html`<div class="padded"><${Json} value=${one.limits} label=${t('limits.limits')} open=${4} /></div>`}
     ${editing && html`<${Dialog} title=${t('budgets.edit')} onClose=${() => setEditing(false)}><${BudgetForm} kind=${kind} value=${one} submit=${t('do.save')} onSubmit=${async (/** @type {any} */ value) => {
       await save(value);
       setEditing(false);
