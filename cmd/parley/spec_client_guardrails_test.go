@@ -53,6 +53,31 @@ func TestClientGuardrails(t *testing.T) {
 		n.done(t, "DELETE", "/guardrails/"+key, nil)
 		n.ask(t, "GET", "/guardrails/"+key, nil).denied(404, "not_found", "Guardrail not found")
 	})
+	t.Run("dynamic_models", func(t *testing.T) { // nothing goes past a guardrail by another name of its model
+		n.done(t, "POST", "/models/dynamic", object1{"key": "either", "name": "Either", "settings": object1{"dynamic": object1{
+			"strategy": "priority", "targets": []any{object1{"modelKey": "railed"}, object1{"modelKey": "scripted"}},
+		}}})
+		secret := object1{"model": "either", "messages": []object1{{"role": "user", "content": "About project falcon"}}}
+		refused := func() string {
+			said := n.ask(t, "POST", "/chat/completions", secret).text
+			code, _ := decode(t, said).at("error", "code").v.(string)
+			require.NotEmpty(t, code, said)
+			return code
+		}
+		require.Equal(t, "guardrail_block", refused())
+		said := n.done(t, "POST", "/chat/completions", object1{"model": "either", "messages": []object1{{"role": "user", "content": "hi"}}})
+		require.Equal(t, "Write to [REDACTED:email], please.", said.at("choices").list()[0].text("message", "content"))
+		model := scriptedModel("other")
+		model["inputGuardrailKey"] = "after"
+		n.done(t, "POST", "/models", model)
+		n.done(t, "POST", "/models/dynamic", object1{"key": "three", "name": "Three", "settings": object1{"dynamic": object1{
+			"strategy": "priority", "targets": []any{object1{"modelKey": "either"}, object1{"modelKey": "other"}},
+		}}})
+		secret["model"] = "three"
+		require.Equal(t, "guardrail_ambiguous", refused())
+		n.done(t, "PATCH", "/models/three", object1{"inputGuardrailKey": "before"})
+		require.Equal(t, "guardrail_block", refused())
+	})
 	t.Run("evaluate", func(t *testing.T) {
 		got := n.done(t, "POST", "/guardrails/evaluate", object1{"guardrail_key": "before", "text": "Project Falcon, ada@example.com"})
 		require.Equal(t, "block before Before Not here. Project Falcon, [REDACTED:email]", strings.Join([]string{

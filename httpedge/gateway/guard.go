@@ -20,7 +20,7 @@ import (
 // Rails finds the guardrails of projects.
 type Rails interface {
 	// Keys are those of a model, for what goes to it and for what it says; "" = none.
-	Keys(projectID, model string) (input, output string)
+	Keys(projectID, model string) (input, output string, err error)
 	// Guardrail finds one; the failure of one that is not there is NOT_FOUND.
 	Guardrail(ctx context.Context, projectID, key string) (*guardrail.Guardrail, error)
 	// Moderation is the first one that moderates; nil = there is none.
@@ -80,9 +80,11 @@ type railFindings struct {
 
 // open checks what goes to the model, and returns the call without what is taken out.
 func (g *guarded) open(ctx context.Context, call *Call) (*checked, error) {
-	in, out := g.rails.Keys(call.Caller.ProjectID, call.Model)
+	in, out, err := g.rails.Keys(call.Caller.ProjectID, call.Model)
+	if err != nil {
+		return nil, err
+	}
 	c := &checked{call: call}
-	var err error
 	if c.output, err = g.find(ctx, call, out); err != nil {
 		return nil, err
 	}

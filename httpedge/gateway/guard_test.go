@@ -19,11 +19,11 @@ import (
 // rails are guardrails by keys; the model "relayed" has "in" and "out".
 type rails map[string]*guardrail.Guardrail
 
-func (rails) Keys(_, model string) (input, output string) {
+func (rails) Keys(_, model string) (input, output string, err error) {
 	if model == "relayed" {
-		return "in", "out"
+		return "in", "out", nil
 	}
-	return "", ""
+	return "", "", nil
 }
 
 func (r rails) Guardrail(_ context.Context, _, key string) (*guardrail.Guardrail, error) {

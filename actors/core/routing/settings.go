@@ -319,6 +319,12 @@ func (s *Settings) named() (fields, keys []string) {
 	return fields, keys
 }
 
+// Models are the keys of all models that may be called in the place of the dynamic one.
+func (s *Settings) Models() []string {
+	_, keys := s.named()
+	return keys
+}
+
 // Names says whether the settings name a model, as a target or to decide.
 func (s *Settings) Names(key string) bool {
 	_, keys := s.named()

@@ -2,11 +2,14 @@ package node
 
 import (
 	"context"
+	"net/http"
 	"sync"
 
 	"parley/actors/core/catalog"
 	"parley/actors/core/guardrail"
+	"parley/actors/core/routing"
 	"parley/cmd/parley/node/registry"
+	"parley/httpedge/endpoint"
 	"parley/httpedge/gateway"
 	"parley/proto/directorypb"
 )
@@ -25,10 +28,54 @@ var _ gateway.Rails = (*rails)(nil)
 // maxRails bounds the guardrails that are kept; beyond that all are read anew.
 const maxRails = 1024
 
-// Keys implements gateway.Rails.
-func (r *rails) Keys(projectID, model string) (input, output string) {
+// Keys implements gateway.Rails. What may be called in the place of a dynamic model is not known yet: its own guardrails count, and where it
+// names none, those of the models that it names, which must then have the same.
+func (r *rails) Keys(projectID, model string) (input, output string, err error) {
 	_, record, _ := r.models.Model(projectID, model)
-	return record.GetInputGuardrail(), record.GetOutputGuardrail()
+	input, output = record.GetInputGuardrail(), record.GetOutputGuardrail()
+	if (input != "" && output != "") || catalog.Dynamic(record) == nil {
+		return input, output, nil
+	}
+	inputs, outputs := map[string]bool{}, map[string]bool{}
+	r.named(projectID, record, routing.MaxNesting, func(target *directorypb.Model) {
+		inputs[target.GetInputGuardrail()], outputs[target.GetOutputGuardrail()] = true, true
+	})
+	if input == "" {
+		input, err = r.only(model, "input", inputs)
+	}
+	if output == "" && err == nil {
+		output, err = r.only(model, "output", outputs)
+	}
+	return input, output, err
+}
+
+// named visits the models that may be called in the place of a dynamic one.
+func (r *rails) named(projectID string, record *directorypb.Model, depth int, visit func(*directorypb.Model)) {
+	settings := catalog.Dynamic(record)
+	if settings == nil || depth < 0 {
+		visit(record)
+		return
+	}
+	for _, key := range settings.Models() {
+		if _, target, _ := r.models.Model(projectID, key); target != nil { // a dynamic one is no model that is called
+			r.named(projectID, target, depth-1, visit)
+		}
+	}
+}
+
+// only is the one guardrail of several models, "" if none names one.
+func (*rails) only(model, side string, keys map[string]bool) (string, error) {
+	delete(keys, "")
+	if len(keys) > 1 {
+		return "", &endpoint.Problem{
+			Status: http.StatusForbidden, Code: "guardrail_ambiguous",
+			Message: "The models that `" + model + "` chooses from name different " + side + " guardrails; name one at `" + model + "`",
+		}
+	}
+	for key := range keys {
+		return key, nil
+	}
+	return "", nil
 }
 
 // Guardrail implements gateway.Rails.
