@@ -44,6 +44,7 @@ func made() []struct{ operation, behind, at string } {
 		{"createTask", "/tasks/", "task.id"},
 		{"createProvider", "/providers/", "provider.key"},
 		{"createModel", "/models/", "model._id"},
+		{"createDynamic", "", ""}, // names that model
 		{"createAgent", "/agents/ /a2a/", "agent.key"},
 		{"createSession", "/sessions/", "id"},
 		{"createWebhook", "/webhooks/", "endpoint.id"},

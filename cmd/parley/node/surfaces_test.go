@@ -100,6 +100,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	const logged, used = "the log of its session is its record, written with what it changes", "it uses a model and changes no record; usage is booked"
 	const reported = "what programs report of themselves changes nothing but their trace, which says when and by itself what"
 	require.Equal(t, map[string]string{
+		"checkText": "it checks a text and changes no record",
 		"callAgent": logged, "createAgentResponse": logged, "createResponse": logged, "createSession": logged,
 		"chatCompletions": used, "embeddings": used, "moderations": used,
 		"speech": used, "transcribe": used, "translate": used,
