@@ -44,8 +44,9 @@ func (c *Caller) route(ctx context.Context, call *Call, how *manner) (*route, *E
 		return nil, wrongCategory(call.Model, record.GetCategory(), how.service)
 	}
 	r := &route{by: call.Model, ends: time.Now().Add(c.config.RequestTimeout)}
+	signals := signalsOf(call)
 	keys := routing.Order(dynamic, &routing.Env{
-		Signals: signalsOf(call), Draw: rand.Float64,
+		Signals: signals, Draw: rand.Float64,
 		Find: func(key string) (routing.Found, bool) {
 			callee, found, _ := c.parts.Catalog.Model(call.ProjectID, key)
 			inner := routing.Of(found.GetProviderKey(), found.GetSettings())
@@ -55,7 +56,7 @@ func (c *Caller) route(ctx context.Context, call *Call, how *manner) (*route, *E
 		Cost: func(key string) (int64, bool) { return c.estimate(call, key, how) },
 		Pace: func(key string) (time.Duration, bool) { return c.paces.of(paceKey(call.ProjectID, key, how.kind)) },
 		Decide: func(decider *routing.Decider) string {
-			word, err := c.decide(ctx, call, decider)
+			word, err := c.decide(ctx, call, decider, signals.Text)
 			if err != nil {
 				c.parts.Logger.Warn("a dynamic model's decider gave no word: its default is taken") // the call itself is logged by its retries
 			}
@@ -224,8 +225,8 @@ const (
 	maxMessages  = 100_000
 )
 
-// decide asks a decider for the label of a request. It is a call like any other: it is paid for, booked and bounded.
-func (c *Caller) decide(ctx context.Context, call *Call, decider *routing.Decider) (string, error) {
+// decide asks a decider for the label of a request, whose user said text last. It is a call like any other: it is paid for, booked and bounded.
+func (c *Caller) decide(ctx context.Context, call *Call, decider *routing.Decider, text string) (string, error) {
 	prompt := decider.PromptOverride
 	if prompt == "" {
 		prompt = "Classify the request of the user. Answer with exactly one of these labels, and nothing else:"
@@ -236,7 +237,6 @@ func (c *Caller) decide(ctx context.Context, call *Call, decider *routing.Decide
 			prompt += ": " + label.Description
 		}
 	}
-	text := signalsOf(call).Text
 	for len(text) > decideText || !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text[:min(len(text), decideText)], "")
 	}
@@ -299,6 +299,7 @@ func contentOf(raw []byte) (text string, images bool) {
 		return (rawjson.Fields{{Name: "content", Value: raw}}).Text("content"), false
 	}
 	parts, _ := rawjson.Array(raw, maxMessages) // none of what is no list
+	var said strings.Builder
 	for _, part := range parts {
 		fields, err := rawjson.Object(part)
 		if err != nil {
@@ -306,10 +307,10 @@ func contentOf(raw []byte) (text string, images bool) {
 		}
 		switch fields.Text("type") {
 		case "text", "input_text":
-			text += fields.Text("text")
+			said.WriteString(fields.Text("text"))
 		case "image_url", "input_image", "image":
 			images = true
 		}
 	}
-	return text, images
+	return said.String(), images
 }
