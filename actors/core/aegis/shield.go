@@ -39,17 +39,17 @@ type Shield struct {
 // Of reads a recorded shield. What it does not know is refused: a rule that is dropped would let through what it was made for.
 func Of(record *directorypb.Shield) (*Shield, *failure.Failure) {
 	s := &Shield{Shield: record}
-	if wrong := strict(record.GetRules(), &s.Rules, "rules"); wrong != nil {
+	if wrong := Strict(record.GetRules(), &s.Rules, "rules"); wrong != nil {
 		return nil, wrong
 	}
-	if wrong := strict(record.GetDlp(), &s.DLP, "dlp"); wrong != nil {
+	if wrong := Strict(record.GetDlp(), &s.DLP, "dlp"); wrong != nil {
 		return nil, wrong
 	}
 	return s, nil
 }
 
-// strict decodes a member of a shield.
-func strict(text []byte, into any, member string) *failure.Failure {
+// Strict decodes a member of a record that says what is judged, an object of known fields; empty is {}. The refusal names the member.
+func Strict(text []byte, into any, member string) *failure.Failure {
 	if len(text) == 0 {
 		return nil
 	}

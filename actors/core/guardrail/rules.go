@@ -1,14 +1,11 @@
 package guardrail
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"parley/actors/core/aegis"
 	"parley/actors/core/dlp"
 	"parley/actors/core/failure"
 	"parley/actors/core/moderate"
@@ -116,7 +113,7 @@ type Guardrail struct {
 // Of reads a recorded guardrail. What it does not know is refused: a rule that is dropped would let through what it was made for.
 func Of(record *directorypb.Guardrail) (*Guardrail, *failure.Failure) {
 	g := &Guardrail{Guardrail: record}
-	if wrong := strict(record.GetRules(), &g.Rules); wrong != nil {
+	if wrong := aegis.Strict(record.GetRules(), &g.Rules, "rules"); wrong != nil {
 		return nil, wrong
 	}
 	if wrong := g.validate(); wrong != nil {
@@ -128,25 +125,6 @@ func Of(record *directorypb.Guardrail) (*Guardrail, *failure.Failure) {
 
 // Moderates says whether the guardrail is one for POST /moderations.
 func (g *Guardrail) Moderates() bool { return g.GetEnabled() && g.Rules.Moderation != nil }
-
-func strict(text []byte, into any) *failure.Failure {
-	if len(text) == 0 {
-		return nil
-	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(into)
-	if err == nil && text[0] == '{' {
-		return nil
-	}
-	if name, unknown := strings.CutPrefix(fmt.Sprint(err), "json: unknown field "); unknown {
-		return invalid(failure.UnknownField).In("rules").Param("name", strings.Trim(name, `"`))
-	}
-	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is && wrong.Field != "" {
-		return invalid(failure.WrongJSONType).In("rules." + wrong.Field)
-	}
-	return invalid(failure.MustBeObject).In("rules")
-}
 
 func (g *Guardrail) validate() *failure.Failure {
 	r := &g.Rules

@@ -119,7 +119,7 @@ func (b *batch) sums() []*logpb.Sum {
 // A frame is the length of a sum, a checksum (CRC-32C), both of four bytes, and the sum.
 const frameHead = 8
 
-// checksums are CRC-32C.
+// checksum is a CRC-32C.
 func checksum(body []byte) uint32 { return crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)) }
 
 func frameOf(sum *logpb.Sum) ([]byte, error) {
