@@ -328,9 +328,9 @@ func TestSpecMoneyOverRestarts(t *testing.T) {
 	cut := p.budgeted(t, "talker", 0.03, "pause")
 	turn := p.say(t, cut, "go")
 	running := p.budgeted(t, "worker", 0.5, "pause")
-	p.asking(t, "POST", "/conversations/"+running+"/messages", object1{"message": script(part{Text: "one two three", Hold: "money-3"})})
 	s := p.follow(t, "GET", "/conversations/"+running+"/events/stream", nil)
-	require.Equal(t, ": open", s.block())
+	require.Equal(t, ": open", s.block()) // who comes later is told of what was said before by a snapshot
+	p.asking(t, "POST", "/conversations/"+running+"/messages", object1{"message": script(part{Text: "one two three", Hold: "money-3"})})
 	for s.frame().event != "agent.message.delta" {
 		continue
 	}
