@@ -79,7 +79,8 @@ ready() {
   port=$(($(http "$1") + 1))
   for _ in $(seq 300); do
     if curl -sf -o /dev/null --max-time 1 "http://127.0.0.1:$port/readyz"; then return 0; fi
-    if ! runs "$1"; then break; fi
+    # Not runs: for a moment the process is still this script, about to become the node.
+    if ! kill -0 "$(cat "$DATA/$1.pid")" 2>/dev/null; then break; fi
     sleep 0.1
   done
   echo "$1 does not get ready:" >&2
