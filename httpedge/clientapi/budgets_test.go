@@ -106,6 +106,9 @@ func TestBudgets(t *testing.T) {
 	k.refused(owner, "PATCH /budgets/"+id, `{"daily_limit_usd":null,"monthly_limit_usd":null}`, 400, "At least one of `daily_limit_usd` or `monthly_limit_usd` is required")
 	_, got = k.ask(owner, "PATCH", "/budgets/"+id, `{"daily_limit_usd":null}`)
 	require.Equal(t, []any{nil, 0.0}, []any{got["daily_limit_usd"], got["monthly_limit_usd"]})
+	_, got = k.ask(owner, "PATCH", "/budgets/"+id, `{"description":null}`)
+	require.Nil(t, got["description"])
+	k.refused(owner, "PATCH /budgets/"+id, `{"enabled":null}`, 400, "enabled must be true or false")
 	ready = false
 	k.refused(owner, "POST /budgets", `{"daily_limit_usd":1}`, 503, "A node of the cluster is of an older release, which keeps no budgets")
 	status, got = k.ask(owner, "DELETE", "/budgets/"+id, "")

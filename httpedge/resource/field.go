@@ -62,7 +62,7 @@ func (f *Field[R, I, T]) Optional() *Field[R, I, T] {
 	return f
 }
 
-// Clearable makes null, in a change, the empty value.
+// Clearable makes null, in a change or where Optional, the empty value.
 func (f *Field[R, I, T]) Clearable() *Field[R, I, T] {
 	f.clearable = true
 	return f
@@ -129,6 +129,8 @@ func (f *Field[R, I, T]) body(of use) (field reflect.StructField, put func(in *I
 	switch {
 	case f.plain != nil:
 		return asIs, func(in *I, v reflect.Value) { *f.plain(in) = read[T](v) }, true
+	case f.clearable && (of == change || f.optional):
+		return f.field(reflect.TypeFor[Given[T]](), of), func(in *I, v reflect.Value) { *f.pointer(in) = read[Given[T]](v).Pointer() }, true
 	case of == create && f.optional:
 		return f.field(reflect.TypeFor[*T](), of), func(in *I, v reflect.Value) { *f.pointer(in) = read[*T](v) }, true
 	case of == create:
@@ -136,8 +138,6 @@ func (f *Field[R, I, T]) body(of use) (field reflect.StructField, put func(in *I
 			value := read[T](v)
 			*f.pointer(in) = &value
 		}, true
-	case f.clearable:
-		return f.field(reflect.TypeFor[Given[T]](), of), func(in *I, v reflect.Value) { *f.pointer(in) = read[Given[T]](v).Pointer() }, true
 	default:
 		return f.field(reflect.TypeFor[Set[T]](), of), func(in *I, v reflect.Value) { *f.pointer(in) = read[Set[T]](v).Pointer() }, true
 	}

@@ -14,6 +14,8 @@ import (
 // afterwards.
 type Object[R, I any] struct {
 	name, component string
+	plural          string // the member that holds all of a list
+	bare            bool   // an answer with one record has no member around it
 	key             string // what the path's parameter is
 	fields          []member[R, I]
 	wrong           func(error) error
@@ -21,7 +23,20 @@ type Object[R, I any] struct {
 
 // New declares records: name is the member that holds one in an answer ("provider"), component the name of their schema.
 func New[R, I any](name, component string) *Object[R, I] {
-	return &Object[R, I]{name: name, component: component, wrong: func(err error) error { return err }}
+	return &Object[R, I]{name: name, component: component, plural: name + "s", wrong: func(err error) error { return err }}
+}
+
+// Plural is New's name of many where that is not the name and an s.
+func (o *Object[R, I]) Plural(name string) *Object[R, I] {
+	o.plural = name
+	return o
+}
+
+// Bare answers with a record itself, with {"object": "list", "data": [...]} for many and {"deleted": true, "id": key} for one that is
+// gone, as the fields of such records are in snake_case.
+func (o *Object[R, I]) Bare() *Object[R, I] {
+	o.bare = true
+	return o
 }
 
 // Failures words the errors of the rules for the surface.
@@ -77,6 +92,11 @@ func (o *Object[R, I]) NullableText(name string, get func(R) string) *Field[R, I
 		}
 		return append(dst, "null"...)
 	})
+}
+
+// Number declares a whole number.
+func (o *Object[R, I]) Number(name string, get func(R) int64) *Field[R, I, int64] {
+	return add[int64](o, name, reflect.TypeFor[int64](), func(dst []byte, record R) []byte { return strconv.AppendInt(dst, get(record), 10) })
 }
 
 // OptionalText declares a text that is left out when it is empty.

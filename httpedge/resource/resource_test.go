@@ -138,13 +138,13 @@ func (anybody) Authenticate(context.Context, endpoint.Request) (endpoint.Caller,
 	return endpoint.Caller{UserID: "ann"}, nil
 }
 
-func serve(t *testing.T, s *shelf) func(method, path, body string) string {
+func serve(t *testing.T, routes []endpoint.Route) func(method, path, body string) string {
 	t.Helper()
 	mux := endpoint.NewMux(endpoint.MuxConfig{
 		MaxPathBytes: 2048, MaxJSONDepth: 64, MaxBodyBytes: 1 << 16, MaxStreams: 10, RequestTimeout: time.Minute, Authenticator: anybody{},
 	})
 	require.NoError(t, mux.Mount("/api", endpoint.Surface{
-		Name: "notes", Routes: routes(s),
+		Name: "notes", Routes: routes,
 		Refusals: map[failurepb.Code]endpoint.Refusal{
 			failurepb.Code_NOT_FOUND: {Status: 404, Code: "not_found"}, failurepb.Code_VALIDATION: {Status: 400, Code: "invalid"},
 			failurepb.Code_INTERNAL: {Status: 500, Code: "internal"},
@@ -167,7 +167,7 @@ func serve(t *testing.T, s *shelf) func(method, path, body string) string {
 
 func TestRoutesOfARecord(t *testing.T) {
 	s := &shelf{}
-	ask := serve(t, s)
+	ask := serve(t, routes(s))
 	const shown = `{"id":"n1","title":"One","text":null,"pinned":false,"tags":["a<b"],"settings":{"x":1},"color":"red","createdAt":"1970-01-01T00:00:01.500Z","readAt":null}`
 	require.Equal(t, `201 {"note":`+shown+`}`, ask("POST", "/notes", `{"id":"n1","title":"One","tags":["a<b"],"settings":{ "x": 1 },"color":"blue","other":1}`))
 	require.Equal(t, `id=n1 title=One text= pinned=- tags=[a<b] settings={ "x": 1 }`, s.said, "what a body does not say is empty, optional fields are nil")
@@ -182,9 +182,43 @@ func TestRoutesOfARecord(t *testing.T) {
 	require.Equal(t, `delete n1`, s.said)
 }
 
+// mouse is a record of which there are mice, and whose answers have nothing around it.
+type mouse struct {
+	id, tail string
+	legs     int64
+}
+
+func TestBareRecords(t *testing.T) {
+	o := resource.New[mouse, mouse]("mouse", "Mouse").Plural("mice").Bare()
+	o.Text("id", func(m mouse) string { return m.id })
+	o.Number("leg_count", func(m mouse) int64 { return m.legs }).Create(func(in *mouse) *int64 { return &in.legs })
+	var tail *string
+	o.NullableText("tail", func(m mouse) string { return m.tail }).Write(func(*mouse) **string { return &tail }).Optional().Clearable()
+	kept := mouse{id: "m1"}
+	declared := []endpoint.Route{
+		resource.List(o, "GET /mice", "mice:read", func(context.Context, *which) ([]mouse, error) { return []mouse{kept}, nil }),
+		o.Create("POST /mice", "mice:write", func(_ context.Context, in mouse) (mouse, error) {
+			kept.legs = in.legs
+			return kept, nil
+		}),
+		o.Delete("DELETE /mice/{id}", "mice:write", func(context.Context, string) error { return nil }),
+	}
+	ask := serve(t, declared)
+	for body, said := range map[string]*string{`{}`: nil, `{"tail":null}`: new(string), `{"tail":"long"}`: new("long")} {
+		require.Contains(t, ask("POST", "/mice", body), "201 ", body)
+		require.Equal(t, said, tail, "a new record's null is told from silence where it can be: %s", body)
+	}
+	require.Equal(t, `201 {"id":"m1","leg_count":4,"tail":null}`, ask("POST", "/mice", `{"leg_count":4}`))
+	require.Equal(t, `200 {"object":"list","data":[{"id":"m1","leg_count":4,"tail":null}]}`, ask("GET", "/mice", ""))
+	require.Equal(t, `200 {"deleted":true,"id":"m1"}`, ask("DELETE", "/mice/m1", ""))
+	document := string(openapi.Document(openapi.Info{Error: struct{}{}}, declared))
+	require.Contains(t, document, `"listMice"`)
+	require.Contains(t, document, `"MouseList"`)
+}
+
 func TestChangesOfARecord(t *testing.T) {
 	s := &shelf{notes: []*note{{id: "n1", title: "One", text: "long"}}}
-	ask := serve(t, s)
+	ask := serve(t, routes(s))
 	for body, want := range map[string]string{
 		`{}`:                            `id= title=- text=- pinned=- tags=[] settings=`,
 		`{"id":"n9","text":null}`:       `id= title=- text= pinned=- tags=[] settings=`, // cleared; the id is not for changes

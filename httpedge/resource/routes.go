@@ -23,12 +23,18 @@ type one[R, I any] struct {
 
 // AppendJSON implements endpoint.Appender.
 func (a *one[R, I]) AppendJSON(dst []byte) []byte {
+	if a.object.bare {
+		return a.object.AppendJSON(dst, a.record)
+	}
 	dst = append(dst, `{"`+a.object.name+`":`...)
 	return append(a.object.AppendJSON(dst, a.record), '}')
 }
 
 // oneType looks like an answer with one record.
 func (o *Object[R, I]) oneType() reflect.Type {
+	if o.bare {
+		return o.Type()
+	}
 	return reflect.StructOf([]reflect.StructField{
 		named(upper(o.name)),
 		{Name: "Record", Type: reflect.PointerTo(o.Type()), Tag: reflect.StructTag(`json:"` + o.name + `"`)},
@@ -115,12 +121,25 @@ type Success struct {
 	Success bool `json:"success"`
 }
 
+// Deleted is the answer of bare records when one is gone.
+type Deleted struct {
+	Deleted bool   `json:"deleted"`
+	ID      string `json:"id"`
+}
+
 // Delete declares the route that deletes a record.
 func (o *Object[R, I]) Delete(pattern, needs string, remove func(context.Context, string) error, options ...endpoint.Option) endpoint.Route {
 	declared := endpoint.Declared{Name: "delete" + upper(o.name), In: reflect.StructOf(o.pathOf(pattern)), Out: reflect.TypeFor[Success]()}
+	if o.bare {
+		declared.Out = reflect.TypeFor[Deleted]()
+	}
 	return endpoint.OnDeclared(pattern, needs, declared, func(ctx context.Context, in reflect.Value) (any, error) {
-		if err := remove(ctx, in.Field(0).String()); err != nil {
+		key := in.Field(0).String()
+		if err := remove(ctx, key); err != nil {
 			return nil, o.wrong(err)
+		}
+		if o.bare {
+			return &Deleted{true, key}, nil
 		}
 		return &Success{true}, nil
 	}, options...)
@@ -134,17 +153,34 @@ type many[R, I any] struct {
 
 // AppendJSON implements endpoint.Appender.
 func (a *many[R, I]) AppendJSON(dst []byte) []byte {
-	dst = append(dst, `{"`+a.object.name+`s":`...)
+	dst = append(dst, a.object.head()...)
 	return append(wire.AppendList(dst, a.records, a.object.AppendJSON), '}')
+}
+
+// head begins an answer with many records.
+func (o *Object[R, I]) head() string {
+	if o.bare {
+		return `{"object":"list","data":`
+	}
+	return `{"` + o.plural + `":`
+}
+
+// manyType looks like an answer with many records.
+func (o *Object[R, I]) manyType() reflect.Type {
+	fields := []reflect.StructField{named(upper(o.name) + "List")}
+	member := o.plural
+	if o.bare {
+		fields = append(fields, reflect.StructField{Name: "Object", Type: reflect.TypeFor[string](), Tag: `json:"object" enum:"list"`})
+		member = "data"
+	}
+	return reflect.StructOf(append(fields, reflect.StructField{
+		Name: "Records", Type: reflect.SliceOf(reflect.PointerTo(o.Type())), Tag: reflect.StructTag(`json:"` + member + `"`),
+	}))
 }
 
 // List declares the route of all records that fit a query.
 func List[Q, R, I any](o *Object[R, I], pattern, needs string, find func(context.Context, *Q) ([]R, error), options ...endpoint.Option) endpoint.Route {
-	out := reflect.StructOf([]reflect.StructField{
-		named(upper(o.name) + "List"),
-		{Name: "Records", Type: reflect.SliceOf(reflect.PointerTo(o.Type())), Tag: reflect.StructTag(`json:"` + o.name + `s"`)},
-	})
-	declared := endpoint.Declared{Name: "list" + upper(o.name) + "s", In: reflect.TypeFor[Q](), Out: out}
+	declared := endpoint.Declared{Name: "list" + upper(o.plural), In: reflect.TypeFor[Q](), Out: o.manyType()}
 	return endpoint.OnDeclared(pattern, needs, declared, func(ctx context.Context, in reflect.Value) (any, error) {
 		query, _ := in.Addr().Interface().(*Q) // always: see In
 		records, err := find(ctx, query)

@@ -1,7 +1,6 @@
 package budgets
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,218 +9,146 @@ import (
 	"parley/actors/core/failure"
 	"parley/actors/core/quota"
 	"parley/httpedge/clientapi/handler"
-	"parley/httpedge/clientapi/render"
-	"parley/httpedge/endpoint"
+	"parley/httpedge/resource"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
 
-// budgetSchema is a quota policy with spend limits, as this surface shows it.
-type budgetSchema struct {
-	ID          string    `json:"id"`
-	Object      string    `json:"object" enum:"budget"`
-	Label       string    `json:"label"`
-	Description *string   `json:"description"`
-	Domain      string    `json:"domain"`
-	Scope       string    `json:"scope" enum:"tenant,user,token,resource,provider"`
-	ScopeID     *string   `json:"scope_id"`
-	ProjectID   *string   `json:"project_id" doc:"null: the calls of all projects"`
-	Daily       *float64  `json:"daily_limit_usd" doc:"-1 = unlimited, null = not said"`
-	Monthly     *float64  `json:"monthly_limit_usd" doc:"-1 = unlimited, null = not said"`
-	Alerts      []float64 `json:"alert_thresholds"`
-	Enabled     bool      `json:"enabled"`
-	Priority    int64     `json:"priority"`
-	CreatedAt   string    `json:"created_at" format:"date-time"`
-	UpdatedAt   string    `json:"updated_at" format:"date-time"`
+// budget is a quota policy with spend limits.
+type budget struct {
+	*directorypb.QuotaPolicy
+	limits quota.Budget
 }
 
-func budgetJSON(p *directorypb.QuotaPolicy) (*budgetSchema, error) {
-	limits, err := quota.LimitsOf(p)
+func budgetOf(p *directorypb.QuotaPolicy, err error) (*budget, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &budgetSchema{
-		ID: p.GetId(), Object: "budget", Label: p.GetLabel(), Description: render.Nullable(p.GetDescription()), Domain: p.GetDomain(), Scope: p.GetScope(),
-		ScopeID: render.Nullable(p.GetScopeId()), ProjectID: render.Nullable(p.GetProjectId()), Alerts: []float64{}, Enabled: p.GetEnabled(),
-		Priority: p.GetPriority(), CreatedAt: render.Time(p.GetCreatedAt()), UpdatedAt: render.Time(p.GetUpdatedAt()),
+	limits, err := quota.LimitsOf(p)
+	if err == nil && limits.Budget == nil {
+		err = noBudget()
 	}
-	if b := limits.Budget; b != nil {
-		out.Daily, out.Monthly, out.Alerts = b.Daily, b.Monthly, append(out.Alerts, b.Alerts...)
+	if err != nil {
+		return nil, err
 	}
-	return out, nil
+	return &budget{p, *limits.Budget}, nil
 }
 
-// optional is a field that may be absent, null, or a value.
-type optional[T any] struct {
-	given bool
-	value *T
-	wrong bool
+// budgetInput is what a body says of a budget.
+type budgetInput struct {
+	catalog.PolicyInput
+	daily, monthly limit
+	alerts         *[]float64
 }
 
-// UnmarshalJSON implements json.Unmarshaler. What is of another type is kept as wrong, so that the field is named.
-func (o *optional[T]) UnmarshalJSON(raw []byte) error {
-	o.given, o.value = true, nil
-	o.wrong = json.Unmarshal(raw, &o.value) != nil
+// limit is a number of dollars that may be absent or null. What is of another type is kept as wrong, so that the rules word it.
+type limit struct {
+	given, wrong bool
+	value        *float64
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *limit) UnmarshalJSON(raw []byte) error {
+	l.given, l.value = true, nil
+	l.wrong = json.Unmarshal(raw, &l.value) != nil
 	return nil
 }
 
 // Described implements openapi.Described.
-func (o optional[T]) Described() (value any, nullable bool) {
-	var like T
-	return like, true
-}
-
-// pointer is the value to set, nil where the field is absent; null is the empty one.
-func (o *optional[T]) pointer() *T {
-	if o.given && o.value == nil {
-		return new(T)
-	}
-	return o.value
-}
-
-// createBudgetInput is what a body may say of a budget.
-type createBudgetInput struct {
-	Label       *string           `json:"label" doc:"Budget when absent"`
-	Description *string           `json:"description"`
-	Domain      *string           `json:"domain" doc:"llm when absent"`
-	Scope       *string           `json:"scope" enum:"tenant,user,token,resource,provider" doc:"tenant when absent"`
-	ScopeID     *string           `json:"scope_id" doc:"Id of the user or token, key of the model or provider"`
-	ProjectID   optional[string]  `json:"project_id" doc:"The token's project when absent; null: the calls of all projects"`
-	Daily       optional[float64] `json:"daily_limit_usd" doc:"-1 = unlimited"`
-	Monthly     optional[float64] `json:"monthly_limit_usd" doc:"-1 = unlimited"`
-	Alerts      *[]float64        `json:"alert_thresholds"`
-	Enabled     *bool             `json:"enabled"`
-	Priority    *int64            `json:"priority" doc:"100 when absent; of each limit the highest one is in force"`
-}
-
-// input is the change of a policy that the body asks for.
-func (f *createBudgetInput) input() catalog.PolicyInput {
-	in := catalog.PolicyInput{
-		Scope: f.Scope, ScopeID: f.ScopeID, Domain: f.Domain, Label: f.Label, Description: f.Description, ProjectID: f.ProjectID.pointer(),
-		Priority: f.Priority, Enabled: f.Enabled,
-	}
-	in.Edit = func(limits *quota.Limits) *failure.Failure {
-		if limits.Budget == nil {
-			limits.Budget = &quota.Budget{}
-		}
-		for _, limit := range []struct {
-			said *optional[float64]
-			into **float64
-			name string
-		}{{&f.Daily, &limits.Budget.Daily, dailyField}, {&f.Monthly, &limits.Budget.Monthly, monthlyField}} {
-			if limit.said.wrong {
-				return failure.New(failurepb.Code_INVALID_REQUEST, failure.BadLimit).Param("name", limit.name)
-			}
-			if limit.said.given {
-				*limit.into = limit.said.value
-			}
-		}
-		if f.Alerts != nil {
-			limits.Budget.Alerts = *f.Alerts
-		}
-		if limits.Budget.Daily == nil && limits.Budget.Monthly == nil {
-			return failure.New(failurepb.Code_INVALID_REQUEST, failure.BudgetLimitless)
-		}
-		return limits.Budget.Validate(dailyField, monthlyField, "alert_thresholds")
-	}
-	return in
-}
+func (limit) Described() (value any, nullable bool) { return float64(0), true }
 
 // Names of the limits, in bodies and in refusals.
 const (
 	dailyField   = "daily_limit_usd"
 	monthlyField = "monthly_limit_usd"
+	alertsField  = "alert_thresholds"
 )
 
-// updateBudgetInput is the same for one that is there. An embedded struct would be named in refusals.
-type updateBudgetInput struct {
-	ID          string            `path:"id"`
-	Label       *string           `json:"label"`
-	Description *string           `json:"description"`
-	Domain      *string           `json:"domain"`
-	Scope       *string           `json:"scope" enum:"tenant,user,token,resource,provider"`
-	ScopeID     *string           `json:"scope_id"`
-	ProjectID   optional[string]  `json:"project_id" doc:"null: the calls of all projects"`
-	Daily       optional[float64] `json:"daily_limit_usd" doc:"-1 = unlimited, null removes it"`
-	Monthly     optional[float64] `json:"monthly_limit_usd" doc:"-1 = unlimited, null removes it"`
-	Alerts      *[]float64        `json:"alert_thresholds"`
-	Enabled     *bool             `json:"enabled"`
-	Priority    *int64            `json:"priority"`
-}
-
-func (in *updateBudgetInput) input() catalog.PolicyInput {
-	said := &createBudgetInput{
-		in.Label, in.Description, in.Domain, in.Scope, in.ScopeID, in.ProjectID, in.Daily, in.Monthly, in.Alerts, in.Enabled, in.Priority,
+// budgets declares the budgets.
+func budgets() *resource.Object[*budget, budgetInput] {
+	type (
+		record = *budget
+		input  = budgetInput
+	)
+	o := resource.New[record, input]("budget", "Budget").Bare().Failures(budgetError)
+	o.Text("id", func(b record) string { return b.GetId() })
+	o.Text("object", func(record) string { return "budget" }).Enum("budget")
+	o.Text("label", func(b record) string { return b.GetLabel() }).Write(func(in *input) **string { return &in.Label }).Optional().
+		CreateDoc("Budget when absent")
+	declare(o, func(b record) *directorypb.QuotaPolicy { return b.QuotaPolicy }, func(in *input) *catalog.PolicyInput { return &in.PolicyInput },
+		names{"description", "domain", "scope", "scope_id", "project_id", "priority", "enabled", "created_at", "updated_at"}, "llm")
+	amount := func(name string, get func(record) *float64, in func(*input) *limit) {
+		resource.Value[limit](o, name, get).Take(in).Doc("-1 = unlimited, null = not said").CreateDoc("-1 = unlimited").
+			ChangeDoc("-1 = unlimited, null removes it")
 	}
-	return said.input()
+	amount(dailyField, func(b record) *float64 { return b.limits.Daily }, func(in *input) *limit { return &in.daily })
+	amount(monthlyField, func(b record) *float64 { return b.limits.Monthly }, func(in *input) *limit { return &in.monthly })
+	resource.Value[[]float64](o, alertsField, func(b record) []float64 { return append([]float64{}, b.limits.Alerts...) }).
+		Write(func(in *input) **[]float64 { return &in.alerts }).Optional()
+	return o
 }
 
-type budgetInput struct {
-	ID string `path:"id"`
+// policy is the change of a policy that a body asks for.
+func (in *budgetInput) policy() catalog.PolicyInput {
+	in.Edit = func(limits *quota.Limits) *failure.Failure {
+		if limits.Budget == nil {
+			limits.Budget = &quota.Budget{}
+		}
+		for _, amount := range []struct {
+			said limit
+			into **float64
+			name string
+		}{{in.daily, &limits.Budget.Daily, dailyField}, {in.monthly, &limits.Budget.Monthly, monthlyField}} {
+			if amount.said.wrong {
+				return failure.New(failurepb.Code_INVALID_REQUEST, failure.BadLimit).Param("name", amount.name)
+			}
+			if amount.said.given {
+				*amount.into = amount.said.value
+			}
+		}
+		if in.alerts != nil {
+			limits.Budget.Alerts = *in.alerts
+		}
+		if limits.Budget.Daily == nil && limits.Budget.Monthly == nil {
+			return failure.New(failurepb.Code_INVALID_REQUEST, failure.BudgetLimitless)
+		}
+		return limits.Budget.Validate(dailyField, monthlyField, alertsField)
+	}
+	return in.PolicyInput
 }
 
 type nothing struct{}
 
-type budgetListOut struct {
-	Object string          `json:"object" enum:"list"`
-	Data   []*budgetSchema `json:"data"`
-}
-
-func (a *api) listBudgets(ctx context.Context, _ *nothing) (*budgetListOut, error) {
-	caller := endpoint.CallerFrom(ctx)
-	policies, err := a.Catalog.ListPolicies(caller.TenantID, caller.ProjectID)
-	if err != nil {
-		return nil, err
-	}
-	out := &budgetListOut{Object: "list", Data: []*budgetSchema{}}
+func (a *api) listBudgets(ctx context.Context, _ *nothing) ([]*budget, error) {
+	policies, err := a.listPolicies(ctx, nil)
+	var all []*budget
 	for _, p := range policies {
-		if limits, err := quota.LimitsOf(p); err != nil || limits.Budget == nil {
-			continue // it bounds something else
+		if b, err := budgetOf(p, nil); err == nil { // otherwise it bounds something else
+			all = append(all, b)
 		}
-		shown, err := budgetJSON(p)
-		if err != nil {
-			return nil, err
-		}
-		out.Data = append(out.Data, shown)
 	}
-	return out, nil
+	return all, err
 }
 
-func (a *api) createBudget(ctx context.Context, in *createBudgetInput) (*budgetSchema, error) {
+func (a *api) createBudget(ctx context.Context, in budgetInput) (*budget, error) {
 	if err := manages(ctx, failure.BudgetNotAdmin); err != nil {
 		return nil, err
 	}
 	if err := a.ready(); err != nil {
 		return nil, err
 	}
-	made := in.input()
-	label := cmp.Or(deref(made.Label), "Budget")
-	made.Label = &label
-	policy, err := a.Catalog.CreatePolicy(ctx, handler.Maker(ctx), made)
-	if err != nil {
+	if label := "Budget"; in.Label == nil || *in.Label == "" {
+		in.Label = &label
+	}
+	return budgetOf(a.Catalog.CreatePolicy(ctx, handler.Maker(ctx), in.policy()))
+}
+
+// owned finds a budget that the caller may change.
+func (a *api) owned(ctx context.Context, id string) (*budget, error) {
+	if err := manages(ctx, failure.BudgetNotAdmin); err != nil {
 		return nil, err
 	}
-	return budgetJSON(policy)
-}
-
-func deref(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
-}
-
-// budget finds a budget.
-func (a *api) budget(ctx context.Context, id string) (*quota.Limits, error) {
-	policy, err := a.Catalog.Policy(ctx, handler.Maker(ctx), id)
-	if err != nil {
-		return nil, budgetError(err)
-	}
-	limits, err := quota.LimitsOf(policy)
-	if err == nil && limits.Budget == nil {
-		err = noBudget()
-	}
-	return limits, err
+	return budgetOf(a.Catalog.Policy(ctx, handler.Maker(ctx), id))
 }
 
 func noBudget() error { return failure.New(failurepb.Code_NOT_FOUND, failure.BudgetNotFound) }
@@ -234,44 +161,29 @@ func budgetError(err error) error {
 	return err
 }
 
-func (a *api) updateBudget(ctx context.Context, in *updateBudgetInput) (*budgetSchema, error) {
-	if err := manages(ctx, failure.BudgetNotAdmin); err != nil {
+func (a *api) updateBudget(ctx context.Context, id string, in budgetInput) (*budget, error) {
+	if _, err := a.owned(ctx, id); err != nil {
 		return nil, err
 	}
-	if _, err := a.budget(ctx, in.ID); err != nil {
-		return nil, err
-	}
-	policy, err := a.Catalog.UpdatePolicy(ctx, handler.Maker(ctx), in.ID, in.input())
-	if err != nil {
-		return nil, budgetError(err)
-	}
-	return budgetJSON(policy)
-}
-
-type budgetDeletedOut struct {
-	Deleted bool   `json:"deleted"`
-	ID      string `json:"id"`
+	return budgetOf(a.Catalog.UpdatePolicy(ctx, handler.Maker(ctx), id, in.policy()))
 }
 
 // deleteBudget deletes the policy, or of one that has other limits, too, its spend limits.
-func (a *api) deleteBudget(ctx context.Context, in *budgetInput) (*budgetDeletedOut, error) {
-	if err := manages(ctx, failure.BudgetNotAdmin); err != nil {
-		return nil, err
-	}
-	limits, err := a.budget(ctx, in.ID)
+func (a *api) deleteBudget(ctx context.Context, id string) error {
+	b, err := a.owned(ctx, id)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	limits, err := quota.LimitsOf(b.QuotaPolicy)
+	if err != nil {
+		return err
 	}
 	if limits.Budget = nil; limits.Empty() {
-		err = a.Catalog.DeletePolicy(ctx, handler.Maker(ctx), in.ID)
-	} else {
-		_, err = a.Catalog.UpdatePolicy(ctx, handler.Maker(ctx), in.ID, catalog.PolicyInput{Edit: func(limits *quota.Limits) *failure.Failure {
-			limits.Budget = nil
-			return nil
-		}})
+		return a.Catalog.DeletePolicy(ctx, handler.Maker(ctx), id)
 	}
-	if err != nil {
-		return nil, budgetError(err)
-	}
-	return &budgetDeletedOut{Deleted: true, ID: in.ID}, nil
+	_, err = a.Catalog.UpdatePolicy(ctx, handler.Maker(ctx), id, catalog.PolicyInput{Edit: func(limits *quota.Limits) *failure.Failure {
+		limits.Budget = nil
+		return nil
+	}})
+	return err
 }

@@ -10,13 +10,14 @@ import (
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/clientapi/render"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/resource"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
 
 // PolicyRoutes returns the routes of quota policies, for signed-in users, below /api (document 3, section 4).
 func PolicyRoutes(shared *handler.API) []endpoint.Route {
-	a := &api{shared}
+	a, o := &api{shared}, policies()
 	const (
 		read, write = "projects:read", "projects:write"
 		invalid     = failurepb.Code_INVALID_REQUEST
@@ -26,14 +27,14 @@ func PolicyRoutes(shared *handler.API) []endpoint.Route {
 	)
 	tag, room := endpoint.Tag("Quotas"), endpoint.MaxBody(maxBody)
 	return []endpoint.Route{
-		endpoint.On("GET /quota/policies", read, a.listPolicies, tag, endpoint.Errors(forbidden),
+		resource.List(o, "GET /quota/policies", read, a.listPolicies, tag, endpoint.Errors(forbidden),
 			endpoint.Summary("List the quota policies that bound the active project")),
-		endpoint.On("POST /quota/policies", write, a.createPolicy, tag, room, endpoint.Once(), endpoint.Status(201),
+		o.Create("POST /quota/policies", write, a.createPolicy, tag, room,
 			endpoint.Errors(invalid, forbidden, conflict, failurepb.Code_QUOTA_REACHED, failurepb.Code_UNAVAILABLE),
 			endpoint.Summary("Make a quota policy; it holds at once, on every node")),
-		endpoint.On("PATCH /quota/policies/{id}", write, a.updatePolicy, tag, room, endpoint.Errors(invalid, forbidden, notFound, conflict),
+		o.Change("PATCH /quota/policies/{id}", write, "updatePolicy", a.updatePolicy, tag, room, endpoint.Errors(invalid, forbidden, notFound, conflict),
 			endpoint.Summary("Change a quota policy; limits replaces all of them")),
-		endpoint.On("DELETE /quota/policies/{id}", write, a.deletePolicy, tag, endpoint.Errors(forbidden, notFound, conflict),
+		o.Delete("DELETE /quota/policies/{id}", write, a.deletePolicy, tag, endpoint.Errors(forbidden, notFound, conflict),
 			endpoint.Summary("Delete a quota policy")),
 		endpoint.On("GET /quota/defaults", read, a.quotaDefaults, tag, endpoint.Errors(forbidden),
 			endpoint.Summary("What holds where no policy says anything")),
@@ -62,136 +63,104 @@ func (l *limitsSchema) limits() quota.Limits {
 	return limits
 }
 
-type policySchema struct {
-	ID          string          `json:"_id"`
-	TenantID    string          `json:"tenantId"`
-	ProjectID   *string         `json:"projectId" doc:"null: of all projects"`
-	Scope       string          `json:"scope" enum:"tenant,user,token,resource,provider"`
-	ScopeID     *string         `json:"scopeId"`
-	Domain      string          `json:"domain" enum:"global,llm,embedding,vector,file,tracing,stt,tts,ocr"`
-	Label       *string         `json:"label"`
-	Description *string         `json:"description"`
-	Priority    int64           `json:"priority"`
-	Enabled     bool            `json:"enabled"`
-	Limits      json.RawMessage `json:"limits"`
-	CreatedBy   *string         `json:"createdBy"`
-	UpdatedBy   *string         `json:"updatedBy"`
-	CreatedAt   string          `json:"createdAt" format:"date-time"`
-	UpdatedAt   string          `json:"updatedAt" format:"date-time"`
-}
+// names are what the fields that budgets and policies share are called.
+type names struct{ description, domain, scope, scopeID, projectID, priority, enabled, createdAt, updatedAt string }
 
-func policyJSON(p *directorypb.QuotaPolicy) *policySchema {
-	return &policySchema{
-		ID: p.GetId(), TenantID: p.GetTenantId(), ProjectID: render.Nullable(p.GetProjectId()), Scope: p.GetScope(), ScopeID: render.Nullable(p.GetScopeId()),
-		Domain: p.GetDomain(), Label: render.Nullable(p.GetLabel()), Description: render.Nullable(p.GetDescription()), Priority: p.GetPriority(),
-		Enabled: p.GetEnabled(), Limits: render.Object(p.GetLimits()), CreatedBy: render.Nullable(p.GetCreatedBy()), UpdatedBy: render.Nullable(p.GetUpdatedBy()),
-		CreatedAt: render.Time(p.GetCreatedAt()), UpdatedAt: render.Time(p.GetUpdatedAt()),
+// declare declares these fields of records that are policies and more.
+func declare[R, I any](o *resource.Object[R, I], of func(R) *directorypb.QuotaPolicy, in func(*I) *catalog.PolicyInput, as names, domain string) {
+	type policy = *directorypb.QuotaPolicy
+	text := func(get func(policy) string) func(R) string { return func(r R) string { return get(of(r)) } }
+	moment := func(get func(policy) int64) func(R) int64 { return func(r R) int64 { return get(of(r)) } }
+	into := func(field func(*catalog.PolicyInput) **string) func(*I) **string {
+		return func(body *I) **string { return field(in(body)) }
 	}
+
+	o.Text(as.scope, text(policy.GetScope)).Enum(quota.Scopes()...).Write(into(func(in *catalog.PolicyInput) **string { return &in.Scope })).
+		Optional().CreateDoc("tenant when absent")
+	o.NullableText(as.scopeID, text(policy.GetScopeId)).Write(into(func(in *catalog.PolicyInput) **string { return &in.ScopeID })).
+		Optional().Clearable().CreateDoc("Id of the user or token, key of the model or provider")
+	o.Text(as.domain, text(policy.GetDomain)).Write(into(func(in *catalog.PolicyInput) **string { return &in.Domain })).
+		Optional().CreateDoc(domain + " when absent")
+	o.NullableText(as.description, text(policy.GetDescription)).Write(into(func(in *catalog.PolicyInput) **string { return &in.Description })).
+		Optional().Clearable()
+	o.NullableText(as.projectID, text(policy.GetProjectId)).Write(into(func(in *catalog.PolicyInput) **string { return &in.ProjectID })).
+		Optional().Clearable().Doc("null: of all projects").CreateDoc("The caller's project when absent; null: all projects").ChangeDoc("null: all projects")
+	o.Number(as.priority, moment(policy.GetPriority)).Write(func(body *I) **int64 { return &in(body).Priority }).
+		Optional().CreateDoc("100 when absent; of each limit the highest one is in force")
+	o.Flag(as.enabled, func(r R) bool { return of(r).GetEnabled() }).Write(func(body *I) **bool { return &in(body).Enabled }).Optional()
+	o.Time(as.createdAt, moment(policy.GetCreatedAt))
+	o.Time(as.updatedAt, moment(policy.GetUpdatedAt))
 }
 
-type policyListOut struct {
-	Policies []*policySchema `json:"policies"`
+// policyBody is what a body says of a policy.
+type policyBody struct {
+	catalog.PolicyInput
+	limits *limitsSchema
 }
 
-type policyOut struct {
-	Policy *policySchema `json:"policy"`
+// policies declares the quota policies.
+func policies() *resource.Object[*directorypb.QuotaPolicy, policyBody] {
+	type (
+		record = *directorypb.QuotaPolicy
+		input  = policyBody
+	)
+	o := resource.New[record, input]("policy", "QuotaPolicy").Plural("policies").Failures(handler.RecordError)
+	o.Text("_id", record.GetId)
+	o.Text("tenantId", record.GetTenantId)
+	o.NullableText("label", record.GetLabel).Write(func(in *input) **string { return &in.Label }).Optional().Clearable()
+	declare(o, func(p record) record { return p }, func(in *input) *catalog.PolicyInput { return &in.PolicyInput },
+		names{"description", "domain", "scope", "scopeId", "projectId", "priority", "enabled", "createdAt", "updatedAt"}, "global")
+	resource.Value[limitsSchema](o, "limits", func(p record) json.RawMessage { return render.Object(p.GetLimits()) }).
+		Write(func(in *input) **limitsSchema { return &in.limits }).Optional().Required().ChangeDoc("Replaces all of them")
+	o.NullableText("createdBy", record.GetCreatedBy)
+	o.NullableText("updatedBy", record.GetUpdatedBy)
+	return o
 }
 
-func (a *api) listPolicies(ctx context.Context, _ *nothing) (*policyListOut, error) {
-	caller := endpoint.CallerFrom(ctx)
-	policies, err := a.Catalog.ListPolicies(caller.TenantID, caller.ProjectID)
-	if err != nil {
-		return nil, err
-	}
-	out := &policyListOut{Policies: []*policySchema{}}
-	for _, p := range policies {
-		out.Policies = append(out.Policies, policyJSON(p))
-	}
-	return out, nil
-}
-
-type createPolicyInput struct {
-	Scope       *string          `json:"scope" doc:"tenant when absent"`
-	ScopeID     *string          `json:"scopeId"`
-	Domain      *string          `json:"domain" doc:"global when absent"`
-	Label       *string          `json:"label"`
-	Description *string          `json:"description"`
-	ProjectID   optional[string] `json:"projectId" doc:"The active project when absent; null: all projects"`
-	Priority    *int64           `json:"priority" doc:"100 when absent; of each limit the highest one is in force"`
-	Enabled     *bool            `json:"enabled"`
-	Limits      *limitsSchema    `json:"limits" required:"true"`
-}
-
-func (in *createPolicyInput) input() catalog.PolicyInput {
-	made := catalog.PolicyInput{
-		Scope: in.Scope, ScopeID: in.ScopeID, Domain: in.Domain, Label: in.Label, Description: in.Description, ProjectID: in.ProjectID.pointer(),
-		Priority: in.Priority, Enabled: in.Enabled,
-	}
-	if said := in.Limits; said != nil {
-		made.Edit = func(limits *quota.Limits) *failure.Failure {
+// policy is the change of a policy that a body asks for.
+func (in *policyBody) policy() catalog.PolicyInput {
+	if said := in.limits; said != nil {
+		in.Edit = func(limits *quota.Limits) *failure.Failure {
 			*limits = said.limits()
 			return nil
 		}
 	}
-	return made
+	return in.PolicyInput
 }
 
-func (a *api) createPolicy(ctx context.Context, in *createPolicyInput) (*policyOut, error) {
+func (a *api) listPolicies(ctx context.Context, _ *nothing) ([]*directorypb.QuotaPolicy, error) {
+	caller := endpoint.CallerFrom(ctx)
+	return a.Catalog.ListPolicies(caller.TenantID, caller.ProjectID)
+}
+
+func (a *api) createPolicy(ctx context.Context, in policyBody) (*directorypb.QuotaPolicy, error) {
 	if err := manages(ctx, failure.PolicyNotAdmin); err != nil {
 		return nil, err
 	}
 	if err := a.ready(); err != nil {
 		return nil, err
 	}
-	made := in.input()
-	if made.Domain == nil {
-		domain := quota.Global
-		made.Domain = &domain
+	if domain := quota.Global; in.Domain == nil {
+		in.Domain = &domain
 	}
-	if in.Limits == nil {
+	if in.limits == nil {
 		return nil, failure.New(failurepb.Code_INVALID_REQUEST, failure.Required).In("limits")
 	}
-	policy, err := a.Catalog.CreatePolicy(ctx, handler.Maker(ctx), made)
-	if err != nil {
-		return nil, err
-	}
-	return &policyOut{policyJSON(policy)}, nil
+	return a.Catalog.CreatePolicy(ctx, handler.Maker(ctx), in.policy())
 }
 
-type updatePolicyInput struct {
-	ID          string           `path:"id"`
-	Scope       *string          `json:"scope"`
-	ScopeID     *string          `json:"scopeId"`
-	Domain      *string          `json:"domain"`
-	Label       *string          `json:"label"`
-	Description *string          `json:"description"`
-	ProjectID   optional[string] `json:"projectId"`
-	Priority    *int64           `json:"priority"`
-	Enabled     *bool            `json:"enabled"`
-	Limits      *limitsSchema    `json:"limits"`
-}
-
-func (a *api) updatePolicy(ctx context.Context, in *updatePolicyInput) (*policyOut, error) {
+func (a *api) updatePolicy(ctx context.Context, id string, in policyBody) (*directorypb.QuotaPolicy, error) {
 	if err := manages(ctx, failure.PolicyNotAdmin); err != nil {
 		return nil, err
 	}
-	said := &createPolicyInput{in.Scope, in.ScopeID, in.Domain, in.Label, in.Description, in.ProjectID, in.Priority, in.Enabled, in.Limits}
-	policy, err := a.Catalog.UpdatePolicy(ctx, handler.Maker(ctx), in.ID, said.input())
-	if err != nil {
-		return nil, err
-	}
-	return &policyOut{policyJSON(policy)}, nil
+	return a.Catalog.UpdatePolicy(ctx, handler.Maker(ctx), id, in.policy())
 }
 
-type policyInput struct {
-	ID string `path:"id"`
-}
-
-func (a *api) deletePolicy(ctx context.Context, in *policyInput) (*handler.Success, error) {
+func (a *api) deletePolicy(ctx context.Context, id string) error {
 	if err := manages(ctx, failure.PolicyNotAdmin); err != nil {
-		return nil, err
+		return err
 	}
-	return handler.Deleted(a.Catalog.DeletePolicy(ctx, handler.Maker(ctx), in.ID))
+	return a.Catalog.DeletePolicy(ctx, handler.Maker(ctx), id)
 }
 
 type defaultsOut struct {

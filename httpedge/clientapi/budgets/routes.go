@@ -8,6 +8,7 @@ import (
 	"parley/actors/core/failure"
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/resource"
 	"parley/proto/failurepb"
 )
 
@@ -19,7 +20,7 @@ type api struct{ *handler.API }
 
 // Routes returns the routes of budgets, relative to the Client API.
 func Routes(shared *handler.API) []endpoint.Route {
-	a := &api{shared}
+	a, o := &api{shared}, budgets()
 	const (
 		read, write = "models:read", "models:write"
 		invalid     = failurepb.Code_INVALID_REQUEST
@@ -31,15 +32,15 @@ func Routes(shared *handler.API) []endpoint.Route {
 	)
 	tag, room := endpoint.Tag("Budgets"), endpoint.MaxBody(maxBody)
 	return []endpoint.Route{
-		endpoint.On("GET /budgets", read, a.listBudgets, tag, endpoint.Errors(forbidden), endpoint.Summary("List the budgets that bound the project")),
-		endpoint.On("POST /budgets", write, a.createBudget, tag, room, endpoint.Once(), endpoint.Status(201),
+		resource.List(o, "GET /budgets", read, a.listBudgets, tag, endpoint.Errors(forbidden), endpoint.Summary("List the budgets that bound the project")),
+		o.Create("POST /budgets", write, a.createBudget, tag, room,
 			endpoint.Errors(invalid, forbidden, conflict, quota, unavailable),
 			endpoint.Summary("Make a budget; it holds at once, on every node")),
 		endpoint.On("GET /budgets/status", read, a.budgetStatus, tag, endpoint.Errors(invalid, forbidden, unavailable),
 			endpoint.Summary("What is left of the budgets in force for a call")),
-		endpoint.On("PATCH /budgets/{id}", write, a.updateBudget, tag, room, endpoint.Errors(invalid, forbidden, notFound, conflict, unavailable),
+		o.Change("PATCH /budgets/{id}", write, "updateBudget", a.updateBudget, tag, room, endpoint.Errors(invalid, forbidden, notFound, conflict, unavailable),
 			endpoint.Summary("Change a budget; null removes a limit")),
-		endpoint.On("DELETE /budgets/{id}", write, a.deleteBudget, tag, endpoint.Errors(forbidden, notFound, conflict),
+		o.Delete("DELETE /budgets/{id}", write, a.deleteBudget, tag, endpoint.Errors(forbidden, notFound, conflict),
 			endpoint.Summary("Delete a budget")),
 	}
 }
