@@ -1,8 +1,10 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -63,6 +65,45 @@ func readOverview(ctx context.Context, from kit.Lists, query *conversationpb.Ove
 			return nil, err
 		}
 		reply.Sessions = append(reply.Sessions, states...)
+	}
+	return reply, nil
+}
+
+// readTurns reads the newest ended turns of a conversation, of at most countedRuns.
+func readTurns(view kit.View, state *conversationpb.State, query *nodepb.TurnsQuery) (*nodepb.TurnsReply, error) {
+	reply := &nodepb.TurnsReply{State: state}
+	var runs []*conversationpb.Run
+	var damage error
+	err := view.Items(query.GetId(), kit.ItemQuery{Table: TableRuns, Limit: countedRuns}, func(_, value []byte) bool {
+		run := &conversationpb.Run{}
+		if damage = proto.Unmarshal(value, run); damage != nil {
+			return false
+		}
+		runs = append(runs, run)
+		return true
+	})
+	if err = errors.Join(err, damage); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(runs, func(a, b *conversationpb.Run) int {
+		return cmp.Or(cmp.Compare(b.GetStartedAt(), a.GetStartedAt()), cmp.Compare(b.GetId(), a.GetId()))
+	})
+	reply.Total = int64(len(runs))
+	for _, run := range runs[:min(len(runs), int(query.GetLimit()))] {
+		turn := &nodepb.EndedTurn{Run: run}
+		row, found, err := view.Item(query.GetId(), TableMessages, MessageKey(run.GetAnswer()))
+		answer := &conversationpb.Message{}
+		if err = errors.Join(err, proto.Unmarshal(row, answer)); err != nil {
+			return nil, err
+		}
+		if found && answer.GetRunId() == run.GetId() { // otherwise it has none, or it was replaced
+			for _, call := range answer.GetToolCalls() {
+				if turn.ToolCalls++; !slices.Contains(turn.GetTools(), call.GetName()) {
+					turn.Tools = append(turn.Tools, call.GetName())
+				}
+			}
+		}
+		reply.Turns = append(reply.Turns, turn)
 	}
 	return reply, nil
 }

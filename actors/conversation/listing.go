@@ -41,6 +41,14 @@ func createdScore(s *conversationpb.State) int64 {
 	return cmp.Or(s.GetCreatedMicros(), s.GetCreatedAt())
 }
 
+// CreatedAt is when a conversation was made that has this score where lists are in order of creation, Unix milliseconds.
+func CreatedAt(score int64) int64 {
+	if score < firstMicros {
+		return score // of an earlier release
+	}
+	return score / 1000
+}
+
 // List names a sorted list of one user's conversations. Members are conversation ids, values are empty: a row of a
 // page is the head. Each conversation stands in four: by creation and by update, among those of its agent and among
 // those of any. The pinned ones have lists of their own and are in no other, so "pinned first" is one list after the

@@ -20,7 +20,7 @@ func Queries() []kit.Query {
 		kit.Peek(func(state *conversationpb.State, _ *nodepb.StateQuery) (*nodepb.StateReply, error) {
 			return &nodepb.StateReply{State: state}, nil
 		}),
-		kit.Read(readMessages), kit.Read(readMessage), kit.ReadRows(readEvents),
+		kit.Read(readMessages), kit.Read(readMessage), kit.ReadRows(readEvents), kit.Read(readTurns),
 		kit.Scan(listConversations), kit.Scan(listSessions), kit.Scan(countSessions), kit.Scan(addUsageUp), kit.Scan(readOverview),
 		kit.ReadRows(readTokens),
 	}

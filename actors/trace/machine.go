@@ -30,11 +30,17 @@ const (
 // TableEvents has a session's events by their number, from 1.
 const TableEvents = 1
 
+// Conversations is where the conversations of a project are, whose turns are sessions, too.
+type Conversations struct {
+	List func(*tracepb.ThreadsQuery) string // that holds those that a query asks for, by when they were made
+	At   func(score int64) int64            // when one was made that has this score there, Unix ms
+}
+
 // New returns the kind of sessions.
-func New() kit.Entity {
+func New(conversations Conversations) kit.Entity {
 	sessions := rules().Entity()
 	sessions.Unkept = true
-	sessions.Queries = []kit.Query{kit.Peek(readSession), kit.Scan(readThreads), kit.Scan(readThread), kit.Scan(readRecent)}
+	sessions.Queries = []kit.Query{kit.Peek(readSession), kit.Scan(conversations.readThreads), kit.Scan(readThread), kit.Scan(readRecent)}
 	return sessions
 }
 

@@ -1,13 +1,17 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/tracing"
 	"parley/actors/kit"
 	"parley/proto/failurepb"
 	"parley/proto/nodepb"
@@ -27,45 +31,78 @@ func readSession(s *tracepb.Session, _ *tracepb.SessionQuery) (*tracepb.SessionR
 	return &tracepb.SessionReply{Session: s}, nil
 }
 
-// readThreads reads a page of threads: sessions that are threads of their own, and threads that sessions name.
-func readThreads(ctx context.Context, from kit.Lists, query *tracepb.ThreadsQuery) (*tracepb.ThreadsReply, error) {
-	list := threadsOf(query.GetTenantId(), query.GetProjectId())
-	counted, err := from.Counts(ctx, list)
+// MaxSkip bounds how far into a list of threads a page can be: the rows before it are read.
+const MaxSkip = 10_000
+
+// readThreads reads a page of threads: conversations, sessions that are threads of their own, and threads that sessions name. The newest
+// is first: a conversation is as old as it is, any other thread as its newest session.
+func (c Conversations) readThreads(ctx context.Context, from kit.Lists, query *tracepb.ThreadsQuery) (*tracepb.ThreadsReply, error) {
+	skip, limit := int(min(query.GetSkip(), MaxSkip)), int(query.GetLimit())
+	reported, own := threadsOf(query.GetTenantId(), query.GetProjectId()), c.List(query)
+	counted, err := from.Counts(ctx, reported)
 	if err != nil {
 		return nil, err
 	}
-	page, err := from.Page(ctx, kit.ListQuery{List: list, Descending: true, Offset: int(query.GetSkip()), Limit: int(query.GetLimit())})
+	made, err := from.Spread(ctx, &nodepb.SpreadQuery{List: own, From: 0, To: math.MaxInt64, Unit: math.MaxInt64})
 	if err != nil {
 		return nil, err
 	}
-	heads, err := headsOf(ctx, from, page)
+	reply := &tracepb.ThreadsReply{Total: counted[0] + made[0]}
+	page, err := from.Page(ctx, kit.ListQuery{List: reported, Descending: true, Limit: skip + limit})
 	if err != nil {
 		return nil, err
 	}
-	reply := &tracepb.ThreadsReply{Total: counted[0]}
+	conversations, err := from.Page(ctx, kit.ListQuery{List: own, Descending: true, Limit: skip + limit})
+	if err != nil {
+		return nil, err
+	}
+	isOne := map[string]bool{}
+	for _, row := range conversations {
+		row.Score = c.At(row.Score)
+		isOne[row.Member] = true
+		page = append(page, row)
+	}
+	slices.SortStableFunc(page, func(a, b kit.Row) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Member, a.Member)) })
+	page = page[min(skip, len(page)):min(skip+limit, len(page))]
+	heads, err := headsOf(ctx, from, page, isOne)
+	if err != nil {
+		return nil, err
+	}
 	for i, head := range heads {
-		if head == nil {
-			continue // removed since the list was read
-		}
-		group, err := groupOf(ctx, from, page[i].Member, head)
-		if err != nil {
-			return nil, err
-		}
-		if len(group.GetSessions()) > 0 {
-			reply.Threads = append(reply.Threads, group)
+		switch id := page[i].Member; {
+		case isOne[id]:
+			reply.Threads = append(reply.Threads, &tracepb.Group{ThreadId: id, Conversation: true})
+		case head != nil: // otherwise it was removed since the list was read
+			group, err := groupOf(ctx, from, id, head)
+			if err != nil {
+				return nil, err
+			}
+			if len(group.GetSessions()) > 0 {
+				reply.Threads = append(reply.Threads, group)
+			}
 		}
 	}
 	return reply, nil
 }
 
-// headsOf reads the heads of a page a few at a time; nil for what is gone.
-func headsOf(ctx context.Context, from kit.Lists, page []kit.Row) (heads [][]byte, err error) {
-	for at := 0; at < len(page); at += chunk {
-		some, err := from.Heads(ctx, page[at:min(at+chunk, len(page))])
+// headsOf reads the heads of a page a few at a time; nil for what is gone, and for conversations.
+func headsOf(ctx context.Context, from kit.Lists, page []kit.Row, isOne map[string]bool) ([][]byte, error) {
+	heads := make([][]byte, len(page))
+	var wanted []kit.Row
+	var at []int
+	for i, row := range page {
+		if !isOne[row.Member] {
+			wanted, at = append(wanted, row), append(at, i)
+		}
+	}
+	for i := 0; i < len(wanted); i += chunk {
+		some, err := from.Heads(ctx, wanted[i:min(i+chunk, len(wanted))])
 		if err != nil {
 			return nil, err
 		}
-		heads = append(heads, some...)
+		for j, head := range some {
+			heads[at[i+j]] = head
+		}
 	}
 	return heads, nil
 }
@@ -150,7 +187,7 @@ func readRecent(ctx context.Context, from kit.Lists, query *tracepb.RecentQuery)
 	if err != nil || len(days) == 0 {
 		return &tracepb.RecentReply{}, err
 	}
-	page, err := from.Page(ctx, kit.ListQuery{List: list, Descending: true, Limit: int(query.GetLimit()), After: &kit.Cursor{Score: query.GetTo()}})
+	page, err := from.Page(ctx, kit.ListQuery{List: list, Descending: true, Limit: MaxGrouped, After: &kit.Cursor{Score: query.GetTo()}})
 	if err != nil {
 		return nil, err
 	}
@@ -158,5 +195,10 @@ func readRecent(ctx context.Context, from kit.Lists, query *tracepb.RecentQuery)
 		page = page[:len(page)-1]
 	}
 	sessions, err := sessionsIn(ctx, from, page)
-	return &tracepb.RecentReply{Sessions: sessions, Days: days}, err
+	reply := &tracepb.RecentReply{Days: days, Tokens: map[int64]int64{}}
+	for _, s := range sessions {
+		reply.Tokens[s.GetCreatedAt()/day] += tracing.Took(s)
+	}
+	reply.Sessions = sessions[:min(len(sessions), int(query.GetLimit()))]
+	return reply, err
 }

@@ -19,7 +19,7 @@ import (
 
 func sessions() machinetest.Suite {
 	return machinetest.Suite{
-		Machine: trace.New().Machine,
+		Machine: trace.New(trace.Conversations{}).Machine,
 		Command: func() proto.Message { return new(tracepb.Command) },
 		Event:   func() proto.Message { return new(tracepb.Event) },
 		Prepare: func(message proto.Message) {
@@ -70,7 +70,7 @@ func put(id string, happened []*tracepb.Happening, partly bool) *tracepb.Command
 
 // TestFull: a session takes as many events as it may have: beyond that a batch is refused as a whole, or in part.
 func TestFull(t *testing.T) {
-	rules := trace.New().Machine
+	rules := trace.New(trace.Conversations{}).Machine
 	now := machine.Env{Now: time.UnixMilli(1)}
 	first, refused := rules.Decide(nil, put("trace_1", events(0, tracing.MaxEvents-1), false), now)
 	require.Nil(t, refused)
@@ -84,7 +84,7 @@ func TestFull(t *testing.T) {
 
 // TestRows: events have rows in the order in which they came, and a session is in the lists that its thread says.
 func TestRows(t *testing.T) {
-	rules := trace.New().Machine
+	rules := trace.New(trace.Conversations{}).Machine
 	var state proto.Message
 	listed, rows := map[string]int{}, 0
 	do := func(command *tracepb.Command) {
@@ -116,7 +116,7 @@ func TestRows(t *testing.T) {
 // BenchmarkPut is what the rules and rows of a batch of 200 events take, in events per second.
 func BenchmarkPut(b *testing.B) {
 	const batch = 200
-	rules := trace.New().Machine
+	rules := trace.New(trace.Conversations{}).Machine
 	command := put("trace_1", events(0, batch), true)
 	b.ReportAllocs()
 	for b.Loop() {

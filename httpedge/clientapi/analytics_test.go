@@ -17,6 +17,7 @@ import (
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 	"parley/proto/nodepb"
+	"parley/proto/tracepb"
 )
 
 // counted is a Client API over usage that a test has made up.
@@ -28,11 +29,14 @@ type counted struct {
 	whole  *conversationpb.OverviewReply
 	listed *conversationpb.OverviewQuery
 	old    bool // another node of the cluster does not add up
+
+	reported *tracepb.RecentReply
+	recent   *tracepb.RecentQuery
 }
 
 func serveCounted(t *testing.T) *counted {
 	t.Helper()
-	k := &counted{usage: &nodepb.UsageReply{}, whole: &conversationpb.OverviewReply{}}
+	k := &counted{usage: &nodepb.UsageReply{}, whole: &conversationpb.OverviewReply{}, reported: &tracepb.RecentReply{}}
 	k.userKit = serveClient(t, func(_ *userKit, parts *clientapi.Parts) map[string]endpoint.Surface {
 		entities := endpointtest.Entities{}
 		endpointtest.On(entities, func(_ context.Context, query *nodepb.UsageQuery) (*nodepb.UsageReply, error) {
@@ -42,6 +46,10 @@ func serveCounted(t *testing.T) *counted {
 		endpointtest.On(entities, func(_ context.Context, query *conversationpb.OverviewQuery) (*conversationpb.OverviewReply, error) {
 			k.listed = query
 			return k.whole, nil
+		})
+		endpointtest.On(entities, func(_ context.Context, query *tracepb.RecentQuery) (*tracepb.RecentReply, error) {
+			k.recent = query
+			return k.reported, nil
 		})
 		endpointtest.On(entities, func(_ context.Context, query *nodepb.TokensQuery) (*nodepb.TokensReply, error) {
 			if query.GetId() == "conv_gone" {
@@ -271,7 +279,22 @@ func TestAnalyticsOverview(t *testing.T) {
 	require.Equal(t, answer{"date": "2026-02-09", "sessionsCount": 3.0, "totalTokens": 30.0}, daily[29])
 	require.Equal(t, []string{"default", "default"}, []string{k.listed.GetTenantId(), k.listed.GetProjectId()})
 
-	k.whole, k.usage = &conversationpb.OverviewReply{}, &nodepb.UsageReply{}
+	k.reported = &tracepb.RecentReply{
+		Sessions: []*tracepb.Session{{
+			SessionId: "theirs", Record: &tracepb.Record{AgentName: "Elsewhere", Status: "in_progress", StartedAt: 1_767_225_599_000, DurationMs: 20},
+			Events: 3, Counted: &tracepb.Numbers{InputTokens: 4, OutputTokens: 1},
+		}},
+		Days: map[int64]int64{first + 39: 5}, Tokens: map[int64]int64{first + 39: 6},
+	}
+	_, got = k.ask(owner, "GET", "/analytics/overview?from=2020-01-01&to=2100-01-01", "")
+	require.Equal(t, answer{"totalSessions": 47.0, "totalTokens": 36.0, "activeSessions": 2.0}, inner(t, inner(t, got, "stats"), "tracing"))
+	require.Equal(t, answer{
+		"sessionId": "theirs", "agentName": "Elsewhere", "status": "in_progress", "startedAt": "2025-12-31T23:59:59.000Z", "durationMs": 20.0, "totalEvents": 3.0, "totalTokens": 5.0,
+	}, got["recent_sessions"].([]any)[2]) //nolint:errcheck,forcetypeassert // a test
+	require.Equal(t, answer{"date": "2026-02-09", "sessionsCount": 8.0, "totalTokens": 36.0}, got["daily"].([]any)[29]) //nolint:errcheck,forcetypeassert // a test
+	require.Equal(t, []any{"default", "default", int64(1_577_836_800_000)}, []any{k.recent.GetTenantId(), k.recent.GetProjectId(), k.recent.GetFrom()})
+
+	k.whole, k.usage, k.reported = &conversationpb.OverviewReply{}, &nodepb.UsageReply{}, &tracepb.RecentReply{}
 	_, got = k.ask(owner, "GET", "/analytics/overview?to=2020-01-01", "")
 	require.Equal(t, []any{[]any{}, []any{}}, []any{got["recent_sessions"], got["daily"]})
 	require.Equal(t, 0.0, inner(t, inner(t, got, "stats"), "models")["total"], "they were made later") //nolint:testifylint // exactly

@@ -16,7 +16,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"parley/actors/conversation"
 	"parley/actors/core/failure"
+	"parley/actors/core/identity"
 	"parley/actors/core/quota"
 	"parley/actors/kit"
 	"parley/actors/machine"
@@ -24,6 +26,8 @@ import (
 	"parley/httpedge/clientapi"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
+	"parley/proto/conversationpb"
+	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 	"parley/proto/logpb"
 	"parley/proto/nodepb"
@@ -38,7 +42,18 @@ type traced struct {
 	lists   map[string]map[string]int64 // scores of members
 	counts  map[string]int64
 	queries map[protoreflect.FullName]kit.Query
+	talks   map[string]*nodepb.TurnsReply // conversations
 	broken  error
+}
+
+// conversations are those of a project's list, by their age in ms.
+func conversations() trace.Conversations {
+	return trace.Conversations{At: func(score int64) int64 { return score }, List: func(q *tracepb.ThreadsQuery) string {
+		if q.GetAnybody() {
+			return "talks/" + q.GetProjectId()
+		}
+		return "talks/" + q.GetProjectId() + "/" + q.GetUserId()
+	}}
 }
 
 func (w *traced) do(kind kit.Entity, id string, command proto.Message) (proto.Message, error) {
@@ -79,7 +94,7 @@ func (w *traced) read(ctx context.Context, query proto.Message) (proto.Message, 
 	head, found := w.heads[q.ID(query)]
 	w.mu.Unlock()
 	if !found {
-		return nil, trace.New().Missing()
+		return nil, trace.New(conversations()).Missing()
 	}
 	encoded, err := proto.Marshal(head)
 	if err != nil {
@@ -122,7 +137,9 @@ func (*traced) Usage(context.Context, *nodepb.UsageQuery) (*nodepb.UsageReply, e
 } //nolint:nilnil // not asked
 
 // Spread implements kit.Lists.
-func (*traced) Spread(context.Context, *nodepb.SpreadQuery) (map[int64]int64, error) { return nil, nil } //nolint:nilnil // not asked
+func (w *traced) Spread(_ context.Context, query *nodepb.SpreadQuery) (map[int64]int64, error) {
+	return map[int64]int64{0: int64(len(w.lists[query.GetList()]))}, nil
+}
 
 // strictDoor refuses what it is told to.
 type strictDoor struct {
@@ -158,13 +175,13 @@ func serveTraces(t *testing.T) *traceKit {
 		now: time.UnixMilli(1_700_000_000_000), heads: map[string]proto.Message{}, lists: map[string]map[string]int64{}, counts: map[string]int64{},
 		queries: map[protoreflect.FullName]kit.Query{},
 	}}
-	for _, q := range trace.New().Queries {
+	for _, q := range trace.New(conversations()).Queries {
 		k.world.queries[q.Message] = q
 	}
 	k.userKit = serveClient(t, func(_ *userKit, parts *clientapi.Parts) map[string]endpoint.Surface {
 		entities := endpointtest.Entities{}
 		endpointtest.On(entities, func(_ context.Context, c *tracepb.Command) (*tracepb.Reply, error) {
-			return replyOf[*tracepb.Reply](k.world.do(trace.New(), c.GetId(), c))
+			return replyOf[*tracepb.Reply](k.world.do(trace.New(conversations()), c.GetId(), c))
 		})
 		endpointtest.On(entities, func(_ context.Context, c *tracepb.ThreadCommand) (*tracepb.ThreadReply, error) {
 			return replyOf[*tracepb.ThreadReply](k.world.do(trace.NewThreads(), c.GetId(), c))
@@ -172,6 +189,12 @@ func serveTraces(t *testing.T) *traceKit {
 		onRead[*tracepb.SessionReply, *tracepb.SessionQuery](entities, k.world)
 		onRead[*tracepb.ThreadsReply, *tracepb.ThreadsQuery](entities, k.world)
 		onRead[*tracepb.ThreadFound, *tracepb.ThreadQuery](entities, k.world)
+		endpointtest.On(entities, func(_ context.Context, query *nodepb.TurnsQuery) (*nodepb.TurnsReply, error) {
+			if talk := k.world.talks[query.GetId()]; talk != nil {
+				return talk, nil
+			}
+			return nil, conversation.Missing()
+		})
 		parts.Entities, parts.IDs, parts.Door, parts.CanTrace = entities, new(endpointtest.IDs), k.door, func() bool { return k.ready }
 		return nil
 	})
@@ -289,4 +312,77 @@ func TestTracingRefusals(t *testing.T) {
 	require.Equal(t, 507, status, "nothing that was not stored is answered with 200")
 	k.ready = false
 	k.refused(token, "GET /tracing/threads", "", 503, "A node of the cluster is of an older release, which keeps no traces")
+}
+
+// talk is a conversation of ann's with two ended turns, the newer one failed.
+func talk(user string) *nodepb.TurnsReply {
+	usage := &conversationpb.Usage{InputTokens: 30, OutputTokens: 7, CachedInputTokens: 10, ModelCalls: 2, Model: "large"}
+	return &nodepb.TurnsReply{
+		State: &conversationpb.State{Id: "conv_1", TenantId: "default", ProjectId: "default", UserId: user, AgentName: "Helper", Source: conversationpb.SourceSession},
+		Total: 2,
+		Turns: []*nodepb.EndedTurn{
+			{Run: &conversationpb.Run{Id: "run_2", StartedAt: 5000, EndedAt: 5500, Error: &conversationpb.TurnError{Code: "provider_error"}}},
+			{Run: &conversationpb.Run{Id: "run_1", StartedAt: 1000, EndedAt: 3000, Usage: usage}, Tools: []string{"search"}, ToolCalls: 3},
+		},
+	}
+}
+
+// TestOwnRunsAreTraces: a conversation is a thread of which each run is a session, and stands among those that were reported (document 3, 7.10).
+func TestOwnRunsAreTraces(t *testing.T) {
+	k := serveTraces(t)
+	owner, other := k.mint("owner of default", "default", nil), k.mint("owner of other", "other", nil)
+	k.put(identity.Users, "ann", &directorypb.User{Id: "ann", TenantId: "default", ProjectIds: []string{"default"}, Role: "user"})
+	k.put(identity.Users, "bob", &directorypb.User{Id: "bob", TenantId: "default", ProjectIds: []string{"default"}, Role: "user"})
+	ann, bob := k.mint("ann", "default", nil), k.mint("bob", "default", nil)
+	k.world.talks = map[string]*nodepb.TurnsReply{"conv_1": talk("ann"), "conv_2": {State: &conversationpb.State{
+		Id: "conv_2", TenantId: "default", ProjectId: "default", UserId: "ann", Source: conversationpb.SourceSession,
+	}}}
+	newer := k.world.now.Add(time.Hour).UnixMilli()
+	k.world.lists["talks/default"] = map[string]int64{"conv_1": newer, "conv_2": newer + 1, "conv_gone": newer + 2}
+	k.world.lists["talks/default/ann"] = map[string]int64{"conv_1": newer, "conv_2": newer + 1}
+	status, got := k.ask(owner, "POST", "/tracing/sessions", `{"sessionId":"s1","threadId":"reported"}`)
+	require.Equal(t, 200, status, got)
+
+	row := answer{
+		"threadId": "conv_1", "sessionsCount": 2.0, "agents": []any{"Helper"}, "statuses": []any{"error", "success"}, "latestStatus": "error",
+		"startedAt": "1970-01-01T00:00:01.000Z", "endedAt": "1970-01-01T00:00:05.500Z", "totalEvents": 5.0, "totalInputTokens": 30.0, "totalOutputTokens": 7.0,
+		"totalDurationMs": 2500.0, "modelsUsed": []any{"large"},
+	}
+	names := func(token, query string) (all []any) {
+		_, got := k.ask(token, "GET", "/tracing/threads"+query, "")
+		for _, one := range got["threads"].([]any) { //nolint:errcheck,forcetypeassert // a test
+			all = append(all, one.(map[string]any)["threadId"]) //nolint:errcheck,forcetypeassert // a test
+		}
+		return all
+	}
+	_, got = k.ask(owner, "GET", "/tracing/threads", "")
+	require.Equal(t, []any{row, 4.0}, []any{got["threads"].([]any)[0], got["total"]}) //nolint:errcheck,forcetypeassert // a test
+	require.Equal(t, []any{"conv_1", "reported"}, names(owner, ""), "nothing ran in the others, or they are gone")
+	require.Equal(t, []any{"reported"}, names(owner, "?limit=1&skip=3"))
+	require.Equal(t, []any{"conv_1", "reported"}, names(ann, ""))
+	require.Equal(t, []any{"reported"}, names(bob, ""), "others' conversations are not bob's")
+	require.Empty(t, names(other, ""))
+
+	_, got = k.ask(ann, "GET", "/tracing/threads/conv_1", "")
+	require.Equal(t, []any{"error", 10.0, []any{"search"}}, []any{got["status"], got["totalCachedInputTokens"], got["toolsUsed"]})
+	first := got["sessions"].([]any)[1].(map[string]any) //nolint:errcheck,forcetypeassert // a test
+	require.Equal(t, []any{"run_1", "conv_1", "success", 2000.0, 5.0, map[string]any{"name": "Helper", "version": "", "model": "large"}},
+		[]any{first["sessionId"], first["threadId"], first["status"], first["durationMs"], first["totalEvents"], first["agent"]})
+	require.Equal(t, map[string]any{"llm_call": 2.0, "tool_call": 3.0}, first["summary"].(map[string]any)["eventCounts"]) //nolint:errcheck,forcetypeassert // a test
+	for _, token := range []string{bob, other} {
+		k.refused(token, "GET /tracing/threads/conv_1", "", 404, "Thread not found")
+	}
+	k.refused(ann, "GET /tracing/threads/conv_2", "", 404, "Thread not found")
+
+	_, got = k.ask(ann, "POST", "/tracing/sessions", `{"sessionId":"s2","threadId":"conv_1"}`)
+	require.Equal(t, true, got["success"])
+	_, got = k.ask(ann, "GET", "/tracing/threads/conv_1", "")
+	require.Equal(t, 3.0, got["sessionsCount"], "what its client reports of a conversation is in the same thread") //nolint:testifylint // exactly
+
+	k.world.talks["conv_1"].State.Lease = &conversationpb.Lease{RunId: "run_3", StartedAt: 9000}
+	_, got = k.ask(ann, "GET", "/tracing/threads/conv_1", "")
+	require.Equal(t, []any{4.0, nil, "in_progress"}, []any{got["sessionsCount"], got["endedAt"], got["sessions"].([]any)[0].(map[string]any)["status"]}) //nolint:errcheck,forcetypeassert // a test
+	k.world.talks["conv_1"].State.Lease, k.world.talks["conv_1"].State.Paused = nil, &conversationpb.Lease{RunId: "run_2", StartedAt: 5000}
+	_, got = k.ask(ann, "GET", "/tracing/threads/conv_1", "")
+	require.Equal(t, 3.0, got["sessionsCount"], "a turn that its budget cut has ended, and may go on") //nolint:testifylint // exactly
 }

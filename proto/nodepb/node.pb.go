@@ -130,7 +130,7 @@ func (x ChangeMembers_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeMembers_Change.Descriptor instead.
 func (ChangeMembers_Change) EnumDescriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{44, 0}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{47, 0}
 }
 
 // Hello opens every connection between nodes: who is there, and which formats it speaks. A node refuses another
@@ -2206,6 +2206,179 @@ func (x *TokensReply) GetTokens() int64 {
 	return 0
 }
 
+// TurnsQuery reads the ended turns of a conversation, the newest first, with the head of the same moment.
+type TurnsQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Limit         uint32                 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnsQuery) Reset() {
+	*x = TurnsQuery{}
+	mi := &file_nodepb_node_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnsQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnsQuery) ProtoMessage() {}
+
+func (x *TurnsQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnsQuery.ProtoReflect.Descriptor instead.
+func (*TurnsQuery) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *TurnsQuery) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *TurnsQuery) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type TurnsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	State         *conversationpb.State  `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	Turns         []*EndedTurn           `protobuf:"bytes,2,rep,name=turns,proto3" json:"turns,omitempty"`
+	Total         int64                  `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"` // of ended turns; there may be more than are here
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnsReply) Reset() {
+	*x = TurnsReply{}
+	mi := &file_nodepb_node_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnsReply) ProtoMessage() {}
+
+func (x *TurnsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnsReply.ProtoReflect.Descriptor instead.
+func (*TurnsReply) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *TurnsReply) GetState() *conversationpb.State {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+func (x *TurnsReply) GetTurns() []*EndedTurn {
+	if x != nil {
+		return x.Turns
+	}
+	return nil
+}
+
+func (x *TurnsReply) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+type EndedTurn struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           *conversationpb.Run    `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	Tools         []string               `protobuf:"bytes,2,rep,name=tools,proto3" json:"tools,omitempty"` // names of the tools that its answer called, each once
+	ToolCalls     uint32                 `protobuf:"varint,3,opt,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndedTurn) Reset() {
+	*x = EndedTurn{}
+	mi := &file_nodepb_node_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndedTurn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndedTurn) ProtoMessage() {}
+
+func (x *EndedTurn) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndedTurn.ProtoReflect.Descriptor instead.
+func (*EndedTurn) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *EndedTurn) GetRun() *conversationpb.Run {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *EndedTurn) GetTools() []string {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+func (x *EndedTurn) GetToolCalls() uint32 {
+	if x != nil {
+		return x.ToolCalls
+	}
+	return 0
+}
+
 // StepsQuery reads the journalled steps of a run.
 type StepsQuery struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2217,7 +2390,7 @@ type StepsQuery struct {
 
 func (x *StepsQuery) Reset() {
 	*x = StepsQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[29]
+	mi := &file_nodepb_node_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2229,7 +2402,7 @@ func (x *StepsQuery) String() string {
 func (*StepsQuery) ProtoMessage() {}
 
 func (x *StepsQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[29]
+	mi := &file_nodepb_node_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2242,7 +2415,7 @@ func (x *StepsQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsQuery.ProtoReflect.Descriptor instead.
 func (*StepsQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{29}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *StepsQuery) GetId() string {
@@ -2268,7 +2441,7 @@ type StepsReply struct {
 
 func (x *StepsReply) Reset() {
 	*x = StepsReply{}
-	mi := &file_nodepb_node_proto_msgTypes[30]
+	mi := &file_nodepb_node_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2280,7 +2453,7 @@ func (x *StepsReply) String() string {
 func (*StepsReply) ProtoMessage() {}
 
 func (x *StepsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[30]
+	mi := &file_nodepb_node_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2293,7 +2466,7 @@ func (x *StepsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsReply.ProtoReflect.Descriptor instead.
 func (*StepsReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{30}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StepsReply) GetSteps() []*conversationpb.Step {
@@ -2314,7 +2487,7 @@ type MessageQuery struct {
 
 func (x *MessageQuery) Reset() {
 	*x = MessageQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[31]
+	mi := &file_nodepb_node_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2326,7 +2499,7 @@ func (x *MessageQuery) String() string {
 func (*MessageQuery) ProtoMessage() {}
 
 func (x *MessageQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[31]
+	mi := &file_nodepb_node_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2339,7 +2512,7 @@ func (x *MessageQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessageQuery.ProtoReflect.Descriptor instead.
 func (*MessageQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{31}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *MessageQuery) GetId() string {
@@ -2367,7 +2540,7 @@ type MessageReply struct {
 
 func (x *MessageReply) Reset() {
 	*x = MessageReply{}
-	mi := &file_nodepb_node_proto_msgTypes[32]
+	mi := &file_nodepb_node_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2379,7 +2552,7 @@ func (x *MessageReply) String() string {
 func (*MessageReply) ProtoMessage() {}
 
 func (x *MessageReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[32]
+	mi := &file_nodepb_node_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2392,7 +2565,7 @@ func (x *MessageReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessageReply.ProtoReflect.Descriptor instead.
 func (*MessageReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{32}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *MessageReply) GetState() *conversationpb.State {
@@ -2428,7 +2601,7 @@ type PutChunk struct {
 
 func (x *PutChunk) Reset() {
 	*x = PutChunk{}
-	mi := &file_nodepb_node_proto_msgTypes[33]
+	mi := &file_nodepb_node_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2440,7 +2613,7 @@ func (x *PutChunk) String() string {
 func (*PutChunk) ProtoMessage() {}
 
 func (x *PutChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[33]
+	mi := &file_nodepb_node_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2453,7 +2626,7 @@ func (x *PutChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutChunk.ProtoReflect.Descriptor instead.
 func (*PutChunk) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{33}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PutChunk) GetId() string {
@@ -2490,7 +2663,7 @@ type CommitBlob struct {
 
 func (x *CommitBlob) Reset() {
 	*x = CommitBlob{}
-	mi := &file_nodepb_node_proto_msgTypes[34]
+	mi := &file_nodepb_node_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2502,7 +2675,7 @@ func (x *CommitBlob) String() string {
 func (*CommitBlob) ProtoMessage() {}
 
 func (x *CommitBlob) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[34]
+	mi := &file_nodepb_node_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2515,7 +2688,7 @@ func (x *CommitBlob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitBlob.ProtoReflect.Descriptor instead.
 func (*CommitBlob) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{34}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CommitBlob) GetId() string {
@@ -2562,7 +2735,7 @@ type DeleteBlob struct {
 
 func (x *DeleteBlob) Reset() {
 	*x = DeleteBlob{}
-	mi := &file_nodepb_node_proto_msgTypes[35]
+	mi := &file_nodepb_node_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2574,7 +2747,7 @@ func (x *DeleteBlob) String() string {
 func (*DeleteBlob) ProtoMessage() {}
 
 func (x *DeleteBlob) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[35]
+	mi := &file_nodepb_node_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2587,7 +2760,7 @@ func (x *DeleteBlob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteBlob.ProtoReflect.Descriptor instead.
 func (*DeleteBlob) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{35}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DeleteBlob) GetId() string {
@@ -2606,7 +2779,7 @@ type BlobQuery struct {
 
 func (x *BlobQuery) Reset() {
 	*x = BlobQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[36]
+	mi := &file_nodepb_node_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2618,7 +2791,7 @@ func (x *BlobQuery) String() string {
 func (*BlobQuery) ProtoMessage() {}
 
 func (x *BlobQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[36]
+	mi := &file_nodepb_node_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2631,7 +2804,7 @@ func (x *BlobQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobQuery.ProtoReflect.Descriptor instead.
 func (*BlobQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{36}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *BlobQuery) GetId() string {
@@ -2654,7 +2827,7 @@ type BlobReply struct {
 
 func (x *BlobReply) Reset() {
 	*x = BlobReply{}
-	mi := &file_nodepb_node_proto_msgTypes[37]
+	mi := &file_nodepb_node_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2666,7 +2839,7 @@ func (x *BlobReply) String() string {
 func (*BlobReply) ProtoMessage() {}
 
 func (x *BlobReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[37]
+	mi := &file_nodepb_node_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2679,7 +2852,7 @@ func (x *BlobReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobReply.ProtoReflect.Descriptor instead.
 func (*BlobReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{37}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *BlobReply) GetFound() bool {
@@ -2727,7 +2900,7 @@ type ChunkQuery struct {
 
 func (x *ChunkQuery) Reset() {
 	*x = ChunkQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[38]
+	mi := &file_nodepb_node_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2739,7 +2912,7 @@ func (x *ChunkQuery) String() string {
 func (*ChunkQuery) ProtoMessage() {}
 
 func (x *ChunkQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[38]
+	mi := &file_nodepb_node_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2752,7 +2925,7 @@ func (x *ChunkQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChunkQuery.ProtoReflect.Descriptor instead.
 func (*ChunkQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{38}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ChunkQuery) GetId() string {
@@ -2778,7 +2951,7 @@ type ChunkReply struct {
 
 func (x *ChunkReply) Reset() {
 	*x = ChunkReply{}
-	mi := &file_nodepb_node_proto_msgTypes[39]
+	mi := &file_nodepb_node_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2790,7 +2963,7 @@ func (x *ChunkReply) String() string {
 func (*ChunkReply) ProtoMessage() {}
 
 func (x *ChunkReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[39]
+	mi := &file_nodepb_node_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2803,7 +2976,7 @@ func (x *ChunkReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChunkReply.ProtoReflect.Descriptor instead.
 func (*ChunkReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{39}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ChunkReply) GetData() []byte {
@@ -2825,7 +2998,7 @@ type TaskQuery struct {
 
 func (x *TaskQuery) Reset() {
 	*x = TaskQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[40]
+	mi := &file_nodepb_node_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2837,7 +3010,7 @@ func (x *TaskQuery) String() string {
 func (*TaskQuery) ProtoMessage() {}
 
 func (x *TaskQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[40]
+	mi := &file_nodepb_node_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2850,7 +3023,7 @@ func (x *TaskQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskQuery.ProtoReflect.Descriptor instead.
 func (*TaskQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{40}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TaskQuery) GetId() string {
@@ -2885,7 +3058,7 @@ type TaskReply struct {
 
 func (x *TaskReply) Reset() {
 	*x = TaskReply{}
-	mi := &file_nodepb_node_proto_msgTypes[41]
+	mi := &file_nodepb_node_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2897,7 +3070,7 @@ func (x *TaskReply) String() string {
 func (*TaskReply) ProtoMessage() {}
 
 func (x *TaskReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[41]
+	mi := &file_nodepb_node_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2910,7 +3083,7 @@ func (x *TaskReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskReply.ProtoReflect.Descriptor instead.
 func (*TaskReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{41}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *TaskReply) GetTask() *taskpb.State {
@@ -2944,7 +3117,7 @@ type RunQuery struct {
 
 func (x *RunQuery) Reset() {
 	*x = RunQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[42]
+	mi := &file_nodepb_node_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2956,7 +3129,7 @@ func (x *RunQuery) String() string {
 func (*RunQuery) ProtoMessage() {}
 
 func (x *RunQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[42]
+	mi := &file_nodepb_node_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2969,7 +3142,7 @@ func (x *RunQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunQuery.ProtoReflect.Descriptor instead.
 func (*RunQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{42}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RunQuery) GetId() string {
@@ -2989,7 +3162,7 @@ type RunReply struct {
 
 func (x *RunReply) Reset() {
 	*x = RunReply{}
-	mi := &file_nodepb_node_proto_msgTypes[43]
+	mi := &file_nodepb_node_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3001,7 +3174,7 @@ func (x *RunReply) String() string {
 func (*RunReply) ProtoMessage() {}
 
 func (x *RunReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[43]
+	mi := &file_nodepb_node_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3014,7 +3187,7 @@ func (x *RunReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunReply.ProtoReflect.Descriptor instead.
 func (*RunReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{43}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RunReply) GetRun() *runpb.State {
@@ -3046,7 +3219,7 @@ type ChangeMembers struct {
 
 func (x *ChangeMembers) Reset() {
 	*x = ChangeMembers{}
-	mi := &file_nodepb_node_proto_msgTypes[44]
+	mi := &file_nodepb_node_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3058,7 +3231,7 @@ func (x *ChangeMembers) String() string {
 func (*ChangeMembers) ProtoMessage() {}
 
 func (x *ChangeMembers) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[44]
+	mi := &file_nodepb_node_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3071,7 +3244,7 @@ func (x *ChangeMembers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeMembers.ProtoReflect.Descriptor instead.
 func (*ChangeMembers) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{44}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ChangeMembers) GetShard() uint32 {
@@ -3122,7 +3295,7 @@ type TransferLeader struct {
 
 func (x *TransferLeader) Reset() {
 	*x = TransferLeader{}
-	mi := &file_nodepb_node_proto_msgTypes[45]
+	mi := &file_nodepb_node_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3134,7 +3307,7 @@ func (x *TransferLeader) String() string {
 func (*TransferLeader) ProtoMessage() {}
 
 func (x *TransferLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[45]
+	mi := &file_nodepb_node_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3147,7 +3320,7 @@ func (x *TransferLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferLeader.ProtoReflect.Descriptor instead.
 func (*TransferLeader) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{45}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *TransferLeader) GetShard() uint32 {
@@ -3182,7 +3355,7 @@ type DropReplica struct {
 
 func (x *DropReplica) Reset() {
 	*x = DropReplica{}
-	mi := &file_nodepb_node_proto_msgTypes[46]
+	mi := &file_nodepb_node_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3194,7 +3367,7 @@ func (x *DropReplica) String() string {
 func (*DropReplica) ProtoMessage() {}
 
 func (x *DropReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[46]
+	mi := &file_nodepb_node_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3207,7 +3380,7 @@ func (x *DropReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropReplica.ProtoReflect.Descriptor instead.
 func (*DropReplica) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{46}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DropReplica) GetShard() uint32 {
@@ -3235,7 +3408,7 @@ type SetNodeState struct {
 
 func (x *SetNodeState) Reset() {
 	*x = SetNodeState{}
-	mi := &file_nodepb_node_proto_msgTypes[47]
+	mi := &file_nodepb_node_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3247,7 +3420,7 @@ func (x *SetNodeState) String() string {
 func (*SetNodeState) ProtoMessage() {}
 
 func (x *SetNodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[47]
+	mi := &file_nodepb_node_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3260,7 +3433,7 @@ func (x *SetNodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeState.ProtoReflect.Descriptor instead.
 func (*SetNodeState) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{47}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SetNodeState) GetName() string {
@@ -3285,7 +3458,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_nodepb_node_proto_msgTypes[48]
+	mi := &file_nodepb_node_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3297,7 +3470,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[48]
+	mi := &file_nodepb_node_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3310,7 +3483,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{48}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{51}
 }
 
 // The directory. Put goes to the node that leads its shard; a reply with conflict set says that nothing was written.
@@ -3328,7 +3501,7 @@ type PutRecord struct {
 
 func (x *PutRecord) Reset() {
 	*x = PutRecord{}
-	mi := &file_nodepb_node_proto_msgTypes[49]
+	mi := &file_nodepb_node_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3340,7 +3513,7 @@ func (x *PutRecord) String() string {
 func (*PutRecord) ProtoMessage() {}
 
 func (x *PutRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[49]
+	mi := &file_nodepb_node_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3353,7 +3526,7 @@ func (x *PutRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRecord.ProtoReflect.Descriptor instead.
 func (*PutRecord) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{49}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PutRecord) GetCollection() string {
@@ -3409,7 +3582,7 @@ type PutRecordReply struct {
 
 func (x *PutRecordReply) Reset() {
 	*x = PutRecordReply{}
-	mi := &file_nodepb_node_proto_msgTypes[50]
+	mi := &file_nodepb_node_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3421,7 +3594,7 @@ func (x *PutRecordReply) String() string {
 func (*PutRecordReply) ProtoMessage() {}
 
 func (x *PutRecordReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[50]
+	mi := &file_nodepb_node_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3434,7 +3607,7 @@ func (x *PutRecordReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRecordReply.ProtoReflect.Descriptor instead.
 func (*PutRecordReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{50}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PutRecordReply) GetVersion() uint64 {
@@ -3468,7 +3641,7 @@ type FeatureLevel struct {
 
 func (x *FeatureLevel) Reset() {
 	*x = FeatureLevel{}
-	mi := &file_nodepb_node_proto_msgTypes[51]
+	mi := &file_nodepb_node_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3480,7 +3653,7 @@ func (x *FeatureLevel) String() string {
 func (*FeatureLevel) ProtoMessage() {}
 
 func (x *FeatureLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[51]
+	mi := &file_nodepb_node_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3493,7 +3666,7 @@ func (x *FeatureLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeatureLevel.ProtoReflect.Descriptor instead.
 func (*FeatureLevel) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{51}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *FeatureLevel) GetLevel() uint32 {
@@ -3514,7 +3687,7 @@ type RecordQuery struct {
 
 func (x *RecordQuery) Reset() {
 	*x = RecordQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[52]
+	mi := &file_nodepb_node_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3526,7 +3699,7 @@ func (x *RecordQuery) String() string {
 func (*RecordQuery) ProtoMessage() {}
 
 func (x *RecordQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[52]
+	mi := &file_nodepb_node_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3539,7 +3712,7 @@ func (x *RecordQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordQuery.ProtoReflect.Descriptor instead.
 func (*RecordQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{52}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RecordQuery) GetCollection() string {
@@ -3567,7 +3740,7 @@ type RecordReply struct {
 
 func (x *RecordReply) Reset() {
 	*x = RecordReply{}
-	mi := &file_nodepb_node_proto_msgTypes[53]
+	mi := &file_nodepb_node_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3579,7 +3752,7 @@ func (x *RecordReply) String() string {
 func (*RecordReply) ProtoMessage() {}
 
 func (x *RecordReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[53]
+	mi := &file_nodepb_node_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3592,7 +3765,7 @@ func (x *RecordReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordReply.ProtoReflect.Descriptor instead.
 func (*RecordReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{53}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RecordReply) GetFound() bool {
@@ -3626,7 +3799,7 @@ type AwaitRecords struct {
 
 func (x *AwaitRecords) Reset() {
 	*x = AwaitRecords{}
-	mi := &file_nodepb_node_proto_msgTypes[54]
+	mi := &file_nodepb_node_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3638,7 +3811,7 @@ func (x *AwaitRecords) String() string {
 func (*AwaitRecords) ProtoMessage() {}
 
 func (x *AwaitRecords) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[54]
+	mi := &file_nodepb_node_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3651,7 +3824,7 @@ func (x *AwaitRecords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRecords.ProtoReflect.Descriptor instead.
 func (*AwaitRecords) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{54}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *AwaitRecords) GetVersion() uint64 {
@@ -3670,7 +3843,7 @@ type VersionQuery struct {
 
 func (x *VersionQuery) Reset() {
 	*x = VersionQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[55]
+	mi := &file_nodepb_node_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3682,7 +3855,7 @@ func (x *VersionQuery) String() string {
 func (*VersionQuery) ProtoMessage() {}
 
 func (x *VersionQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[55]
+	mi := &file_nodepb_node_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3695,7 +3868,7 @@ func (x *VersionQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionQuery.ProtoReflect.Descriptor instead.
 func (*VersionQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{55}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{58}
 }
 
 type VersionReply struct {
@@ -3707,7 +3880,7 @@ type VersionReply struct {
 
 func (x *VersionReply) Reset() {
 	*x = VersionReply{}
-	mi := &file_nodepb_node_proto_msgTypes[56]
+	mi := &file_nodepb_node_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3719,7 +3892,7 @@ func (x *VersionReply) String() string {
 func (*VersionReply) ProtoMessage() {}
 
 func (x *VersionReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[56]
+	mi := &file_nodepb_node_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3732,7 +3905,7 @@ func (x *VersionReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionReply.ProtoReflect.Descriptor instead.
 func (*VersionReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{56}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *VersionReply) GetVersion() uint64 {
@@ -3754,7 +3927,7 @@ type AddSums struct {
 
 func (x *AddSums) Reset() {
 	*x = AddSums{}
-	mi := &file_nodepb_node_proto_msgTypes[57]
+	mi := &file_nodepb_node_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3766,7 +3939,7 @@ func (x *AddSums) String() string {
 func (*AddSums) ProtoMessage() {}
 
 func (x *AddSums) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[57]
+	mi := &file_nodepb_node_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3779,7 +3952,7 @@ func (x *AddSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddSums.ProtoReflect.Descriptor instead.
 func (*AddSums) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{57}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *AddSums) GetShard() uint32 {
@@ -3976,7 +4149,21 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\vTokensQuery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"%\n" +
 	"\vTokensReply\x12\x16\n" +
-	"\x06tokens\x18\x01 \x01(\x03R\x06tokens\"3\n" +
+	"\x06tokens\x18\x01 \x01(\x03R\x06tokens\"2\n" +
+	"\n" +
+	"TurnsQuery\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\"\x82\x01\n" +
+	"\n" +
+	"TurnsReply\x120\n" +
+	"\x05state\x18\x01 \x01(\v2\x1a.parley.conversation.StateR\x05state\x12,\n" +
+	"\x05turns\x18\x02 \x03(\v2\x16.parley.node.EndedTurnR\x05turns\x12\x14\n" +
+	"\x05total\x18\x03 \x01(\x03R\x05total\"l\n" +
+	"\tEndedTurn\x12*\n" +
+	"\x03run\x18\x01 \x01(\v2\x18.parley.conversation.RunR\x03run\x12\x14\n" +
+	"\x05tools\x18\x02 \x03(\tR\x05tools\x12\x1d\n" +
+	"\n" +
+	"tool_calls\x18\x03 \x01(\rR\ttoolCalls\"3\n" +
 	"\n" +
 	"StepsQuery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x15\n" +
@@ -4109,7 +4296,7 @@ func file_nodepb_node_proto_rawDescGZIP() []byte {
 }
 
 var file_nodepb_node_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
 var file_nodepb_node_proto_goTypes = []any{
 	(Kind)(0),                         // 0: parley.node.Kind
 	(ChangeMembers_Change)(0),         // 1: parley.node.ChangeMembers.Change
@@ -4142,88 +4329,95 @@ var file_nodepb_node_proto_goTypes = []any{
 	(*SpreadReply)(nil),               // 28: parley.node.SpreadReply
 	(*TokensQuery)(nil),               // 29: parley.node.TokensQuery
 	(*TokensReply)(nil),               // 30: parley.node.TokensReply
-	(*StepsQuery)(nil),                // 31: parley.node.StepsQuery
-	(*StepsReply)(nil),                // 32: parley.node.StepsReply
-	(*MessageQuery)(nil),              // 33: parley.node.MessageQuery
-	(*MessageReply)(nil),              // 34: parley.node.MessageReply
-	(*PutChunk)(nil),                  // 35: parley.node.PutChunk
-	(*CommitBlob)(nil),                // 36: parley.node.CommitBlob
-	(*DeleteBlob)(nil),                // 37: parley.node.DeleteBlob
-	(*BlobQuery)(nil),                 // 38: parley.node.BlobQuery
-	(*BlobReply)(nil),                 // 39: parley.node.BlobReply
-	(*ChunkQuery)(nil),                // 40: parley.node.ChunkQuery
-	(*ChunkReply)(nil),                // 41: parley.node.ChunkReply
-	(*TaskQuery)(nil),                 // 42: parley.node.TaskQuery
-	(*TaskReply)(nil),                 // 43: parley.node.TaskReply
-	(*RunQuery)(nil),                  // 44: parley.node.RunQuery
-	(*RunReply)(nil),                  // 45: parley.node.RunReply
-	(*ChangeMembers)(nil),             // 46: parley.node.ChangeMembers
-	(*TransferLeader)(nil),            // 47: parley.node.TransferLeader
-	(*DropReplica)(nil),               // 48: parley.node.DropReplica
-	(*SetNodeState)(nil),              // 49: parley.node.SetNodeState
-	(*Done)(nil),                      // 50: parley.node.Done
-	(*PutRecord)(nil),                 // 51: parley.node.PutRecord
-	(*PutRecordReply)(nil),            // 52: parley.node.PutRecordReply
-	(*FeatureLevel)(nil),              // 53: parley.node.FeatureLevel
-	(*RecordQuery)(nil),               // 54: parley.node.RecordQuery
-	(*RecordReply)(nil),               // 55: parley.node.RecordReply
-	(*AwaitRecords)(nil),              // 56: parley.node.AwaitRecords
-	(*VersionQuery)(nil),              // 57: parley.node.VersionQuery
-	(*VersionReply)(nil),              // 58: parley.node.VersionReply
-	(*AddSums)(nil),                   // 59: parley.node.AddSums
-	nil,                               // 60: parley.node.SpreadReply.CountsEntry
-	(*anypb.Any)(nil),                 // 61: google.protobuf.Any
-	(failurepb.Code)(0),               // 62: parley.failure.Code
-	(*failurepb.Param)(nil),           // 63: parley.failure.Param
-	(*conversationpb.State)(nil),      // 64: parley.conversation.State
-	(*conversationpb.Message)(nil),    // 65: parley.conversation.Message
-	(*conversationpb.Event)(nil),      // 66: parley.conversation.Event
-	(*conversationpb.Step)(nil),       // 67: parley.conversation.Step
-	(*taskpb.State)(nil),              // 68: parley.task.State
-	(*taskpb.Comment)(nil),            // 69: parley.task.Comment
-	(*taskpb.Result)(nil),             // 70: parley.task.Result
-	(*runpb.State)(nil),               // 71: parley.run.State
-	(*conversationpb.TurnResult)(nil), // 72: parley.conversation.TurnResult
-	(*logpb.Guard)(nil),               // 73: parley.log.Guard
-	(*logpb.Sum)(nil),                 // 74: parley.log.Sum
+	(*TurnsQuery)(nil),                // 31: parley.node.TurnsQuery
+	(*TurnsReply)(nil),                // 32: parley.node.TurnsReply
+	(*EndedTurn)(nil),                 // 33: parley.node.EndedTurn
+	(*StepsQuery)(nil),                // 34: parley.node.StepsQuery
+	(*StepsReply)(nil),                // 35: parley.node.StepsReply
+	(*MessageQuery)(nil),              // 36: parley.node.MessageQuery
+	(*MessageReply)(nil),              // 37: parley.node.MessageReply
+	(*PutChunk)(nil),                  // 38: parley.node.PutChunk
+	(*CommitBlob)(nil),                // 39: parley.node.CommitBlob
+	(*DeleteBlob)(nil),                // 40: parley.node.DeleteBlob
+	(*BlobQuery)(nil),                 // 41: parley.node.BlobQuery
+	(*BlobReply)(nil),                 // 42: parley.node.BlobReply
+	(*ChunkQuery)(nil),                // 43: parley.node.ChunkQuery
+	(*ChunkReply)(nil),                // 44: parley.node.ChunkReply
+	(*TaskQuery)(nil),                 // 45: parley.node.TaskQuery
+	(*TaskReply)(nil),                 // 46: parley.node.TaskReply
+	(*RunQuery)(nil),                  // 47: parley.node.RunQuery
+	(*RunReply)(nil),                  // 48: parley.node.RunReply
+	(*ChangeMembers)(nil),             // 49: parley.node.ChangeMembers
+	(*TransferLeader)(nil),            // 50: parley.node.TransferLeader
+	(*DropReplica)(nil),               // 51: parley.node.DropReplica
+	(*SetNodeState)(nil),              // 52: parley.node.SetNodeState
+	(*Done)(nil),                      // 53: parley.node.Done
+	(*PutRecord)(nil),                 // 54: parley.node.PutRecord
+	(*PutRecordReply)(nil),            // 55: parley.node.PutRecordReply
+	(*FeatureLevel)(nil),              // 56: parley.node.FeatureLevel
+	(*RecordQuery)(nil),               // 57: parley.node.RecordQuery
+	(*RecordReply)(nil),               // 58: parley.node.RecordReply
+	(*AwaitRecords)(nil),              // 59: parley.node.AwaitRecords
+	(*VersionQuery)(nil),              // 60: parley.node.VersionQuery
+	(*VersionReply)(nil),              // 61: parley.node.VersionReply
+	(*AddSums)(nil),                   // 62: parley.node.AddSums
+	nil,                               // 63: parley.node.SpreadReply.CountsEntry
+	(*anypb.Any)(nil),                 // 64: google.protobuf.Any
+	(failurepb.Code)(0),               // 65: parley.failure.Code
+	(*failurepb.Param)(nil),           // 66: parley.failure.Param
+	(*conversationpb.State)(nil),      // 67: parley.conversation.State
+	(*conversationpb.Message)(nil),    // 68: parley.conversation.Message
+	(*conversationpb.Event)(nil),      // 69: parley.conversation.Event
+	(*conversationpb.Run)(nil),        // 70: parley.conversation.Run
+	(*conversationpb.Step)(nil),       // 71: parley.conversation.Step
+	(*taskpb.State)(nil),              // 72: parley.task.State
+	(*taskpb.Comment)(nil),            // 73: parley.task.Comment
+	(*taskpb.Result)(nil),             // 74: parley.task.Result
+	(*runpb.State)(nil),               // 75: parley.run.State
+	(*conversationpb.TurnResult)(nil), // 76: parley.conversation.TurnResult
+	(*logpb.Guard)(nil),               // 77: parley.log.Guard
+	(*logpb.Sum)(nil),                 // 78: parley.log.Sum
 }
 var file_nodepb_node_proto_depIdxs = []int32{
 	0,  // 0: parley.node.Request.kind:type_name -> parley.node.Kind
-	61, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
-	61, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
+	64, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
+	64, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
 	5,  // 3: parley.node.Response.fault:type_name -> parley.node.Fault
 	6,  // 4: parley.node.Response.not_owner:type_name -> parley.node.NotOwner
-	62, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
-	63, // 6: parley.node.Fault.params:type_name -> parley.failure.Param
+	65, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
+	66, // 6: parley.node.Fault.params:type_name -> parley.failure.Param
 	8,  // 7: parley.node.Report.replicas:type_name -> parley.node.Replica
 	9,  // 8: parley.node.Replica.lags:type_name -> parley.node.Lag
-	64, // 9: parley.node.StateReply.state:type_name -> parley.conversation.State
-	64, // 10: parley.node.MessagesReply.state:type_name -> parley.conversation.State
-	65, // 11: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
-	66, // 12: parley.node.EventsReply.events:type_name -> parley.conversation.Event
+	67, // 9: parley.node.StateReply.state:type_name -> parley.conversation.State
+	67, // 10: parley.node.MessagesReply.state:type_name -> parley.conversation.State
+	68, // 11: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
+	69, // 12: parley.node.EventsReply.events:type_name -> parley.conversation.Event
 	18, // 13: parley.node.ListReply.rows:type_name -> parley.node.ListRow
 	18, // 14: parley.node.HeadsQuery.rows:type_name -> parley.node.ListRow
 	23, // 15: parley.node.SumsReply.rows:type_name -> parley.node.SumsRow
 	26, // 16: parley.node.UsageReply.rows:type_name -> parley.node.UsageRow
 	26, // 17: parley.node.UsageReply.periods:type_name -> parley.node.UsageRow
-	60, // 18: parley.node.SpreadReply.counts:type_name -> parley.node.SpreadReply.CountsEntry
-	67, // 19: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
-	64, // 20: parley.node.MessageReply.state:type_name -> parley.conversation.State
-	65, // 21: parley.node.MessageReply.message:type_name -> parley.conversation.Message
-	65, // 22: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
-	68, // 23: parley.node.TaskReply.task:type_name -> parley.task.State
-	69, // 24: parley.node.TaskReply.comments:type_name -> parley.task.Comment
-	70, // 25: parley.node.TaskReply.result:type_name -> parley.task.Result
-	71, // 26: parley.node.RunReply.run:type_name -> parley.run.State
-	72, // 27: parley.node.RunReply.result:type_name -> parley.conversation.TurnResult
-	1,  // 28: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
-	73, // 29: parley.node.PutRecord.guard:type_name -> parley.log.Guard
-	74, // 30: parley.node.AddSums.sums:type_name -> parley.log.Sum
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	63, // 18: parley.node.SpreadReply.counts:type_name -> parley.node.SpreadReply.CountsEntry
+	67, // 19: parley.node.TurnsReply.state:type_name -> parley.conversation.State
+	33, // 20: parley.node.TurnsReply.turns:type_name -> parley.node.EndedTurn
+	70, // 21: parley.node.EndedTurn.run:type_name -> parley.conversation.Run
+	71, // 22: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
+	67, // 23: parley.node.MessageReply.state:type_name -> parley.conversation.State
+	68, // 24: parley.node.MessageReply.message:type_name -> parley.conversation.Message
+	68, // 25: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
+	72, // 26: parley.node.TaskReply.task:type_name -> parley.task.State
+	73, // 27: parley.node.TaskReply.comments:type_name -> parley.task.Comment
+	74, // 28: parley.node.TaskReply.result:type_name -> parley.task.Result
+	75, // 29: parley.node.RunReply.run:type_name -> parley.run.State
+	76, // 30: parley.node.RunReply.result:type_name -> parley.conversation.TurnResult
+	1,  // 31: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
+	77, // 32: parley.node.PutRecord.guard:type_name -> parley.log.Guard
+	78, // 33: parley.node.AddSums.sums:type_name -> parley.log.Sum
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_nodepb_node_proto_init() }
@@ -4242,7 +4436,7 @@ func file_nodepb_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nodepb_node_proto_rawDesc), len(file_nodepb_node_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   59,
+			NumMessages:   62,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1535,6 +1535,8 @@ type ThreadsQuery struct {
 	ProjectId     string                 `protobuf:"bytes,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
 	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	Skip          uint32                 `protobuf:"varint,4,opt,name=skip,proto3" json:"skip,omitempty"`
+	Anybody       bool                   `protobuf:"varint,5,opt,name=anybody,proto3" json:"anybody,omitempty"` // conversations of whomever; else those of user_id. Sessions that were reported are of nobody
+	UserId        string                 `protobuf:"bytes,6,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1597,6 +1599,20 @@ func (x *ThreadsQuery) GetSkip() uint32 {
 	return 0
 }
 
+func (x *ThreadsQuery) GetAnybody() bool {
+	if x != nil {
+		return x.Anybody
+	}
+	return false
+}
+
+func (x *ThreadsQuery) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
 type ThreadsReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Threads       []*Group               `protobuf:"bytes,1,rep,name=threads,proto3" json:"threads,omitempty"`
@@ -1653,8 +1669,9 @@ func (x *ThreadsReply) GetTotal() int64 {
 type Group struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ThreadId      string                 `protobuf:"bytes,1,opt,name=thread_id,json=threadId,proto3" json:"thread_id,omitempty"`
-	Count         int64                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`      // of its sessions; there may be more than are here
-	Sessions      []*Session             `protobuf:"bytes,3,rep,name=sessions,proto3" json:"sessions,omitempty"` // without what only the rules read
+	Count         int64                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`               // of its sessions; there may be more than are here
+	Sessions      []*Session             `protobuf:"bytes,3,rep,name=sessions,proto3" json:"sessions,omitempty"`          // without what only the rules read
+	Conversation  bool                   `protobuf:"varint,4,opt,name=conversation,proto3" json:"conversation,omitempty"` // it is one, thread_id its id: its turns are read there
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1708,6 +1725,13 @@ func (x *Group) GetSessions() []*Session {
 		return x.Sessions
 	}
 	return nil
+}
+
+func (x *Group) GetConversation() bool {
+	if x != nil {
+		return x.Conversation
+	}
+	return false
 }
 
 // ThreadQuery reads the sessions that name a thread.
@@ -1887,7 +1911,8 @@ func (x *RecentQuery) GetLimit() uint32 {
 type RecentReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sessions      []*Session             `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
-	Days          map[int64]int64        `protobuf:"bytes,2,rep,name=days,proto3" json:"days,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // sessions by days since 1970
+	Days          map[int64]int64        `protobuf:"bytes,2,rep,name=days,proto3" json:"days,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`     // sessions by days since 1970
+	Tokens        map[int64]int64        `protobuf:"bytes,3,rep,name=tokens,proto3" json:"tokens,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // of the 1000 newest of them, by the same days
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1932,6 +1957,13 @@ func (x *RecentReply) GetSessions() []*Session {
 func (x *RecentReply) GetDays() map[int64]int64 {
 	if x != nil {
 		return x.Days
+	}
+	return nil
+}
+
+func (x *RecentReply) GetTokens() map[int64]int64 {
+	if x != nil {
+		return x.Tokens
 	}
 	return nil
 }
@@ -2101,20 +2133,23 @@ const file_tracepb_trace_proto_rawDesc = "" +
 	"\fSessionQuery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"?\n" +
 	"\fSessionReply\x12/\n" +
-	"\asession\x18\x01 \x01(\v2\x15.parley.trace.SessionR\asession\"t\n" +
+	"\asession\x18\x01 \x01(\v2\x15.parley.trace.SessionR\asession\"\xa7\x01\n" +
 	"\fThreadsQuery\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
 	"project_id\x18\x02 \x01(\tR\tprojectId\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\rR\x05limit\x12\x12\n" +
-	"\x04skip\x18\x04 \x01(\rR\x04skip\"S\n" +
+	"\x04skip\x18\x04 \x01(\rR\x04skip\x12\x18\n" +
+	"\aanybody\x18\x05 \x01(\bR\aanybody\x12\x17\n" +
+	"\auser_id\x18\x06 \x01(\tR\x06userId\"S\n" +
 	"\fThreadsReply\x12-\n" +
 	"\athreads\x18\x01 \x03(\v2\x13.parley.trace.GroupR\athreads\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\x03R\x05total\"m\n" +
+	"\x05total\x18\x02 \x01(\x03R\x05total\"\x91\x01\n" +
 	"\x05Group\x12\x1b\n" +
 	"\tthread_id\x18\x01 \x01(\tR\bthreadId\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x121\n" +
-	"\bsessions\x18\x03 \x03(\v2\x15.parley.trace.SessionR\bsessions\"B\n" +
+	"\bsessions\x18\x03 \x03(\v2\x15.parley.trace.SessionR\bsessions\x12\"\n" +
+	"\fconversation\x18\x04 \x01(\bR\fconversation\"B\n" +
 	"\vThreadQuery\x12\x16\n" +
 	"\x06thread\x18\x01 \x01(\tR\x06thread\x12\x1b\n" +
 	"\tthread_id\x18\x02 \x01(\tR\bthreadId\":\n" +
@@ -2126,11 +2161,15 @@ const file_tracepb_trace_proto_rawDesc = "" +
 	"project_id\x18\x02 \x01(\tR\tprojectId\x12\x12\n" +
 	"\x04from\x18\x03 \x01(\x03R\x04from\x12\x0e\n" +
 	"\x02to\x18\x04 \x01(\x03R\x02to\x12\x14\n" +
-	"\x05limit\x18\x05 \x01(\rR\x05limit\"\xb2\x01\n" +
+	"\x05limit\x18\x05 \x01(\rR\x05limit\"\xac\x02\n" +
 	"\vRecentReply\x121\n" +
 	"\bsessions\x18\x01 \x03(\v2\x15.parley.trace.SessionR\bsessions\x127\n" +
-	"\x04days\x18\x02 \x03(\v2#.parley.trace.RecentReply.DaysEntryR\x04days\x1a7\n" +
+	"\x04days\x18\x02 \x03(\v2#.parley.trace.RecentReply.DaysEntryR\x04days\x12=\n" +
+	"\x06tokens\x18\x03 \x03(\v2%.parley.trace.RecentReply.TokensEntryR\x06tokens\x1a7\n" +
 	"\tDaysEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\x03R\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a9\n" +
+	"\vTokensEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x03R\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\x16Z\x14parley/proto/tracepbb\x06proto3"
 
@@ -2146,7 +2185,7 @@ func file_tracepb_trace_proto_rawDescGZIP() []byte {
 	return file_tracepb_trace_proto_rawDescData
 }
 
-var file_tracepb_trace_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_tracepb_trace_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_tracepb_trace_proto_goTypes = []any{
 	(*Numbers)(nil),       // 0: parley.trace.Numbers
 	(*Happening)(nil),     // 1: parley.trace.Happening
@@ -2175,6 +2214,7 @@ var file_tracepb_trace_proto_goTypes = []any{
 	nil,                   // 24: parley.trace.Happening.MetadataEntry
 	nil,                   // 25: parley.trace.Record.MetadataEntry
 	nil,                   // 26: parley.trace.RecentReply.DaysEntry
+	nil,                   // 27: parley.trace.RecentReply.TokensEntry
 }
 var file_tracepb_trace_proto_depIdxs = []int32{
 	23, // 0: parley.trace.Numbers.event_counts:type_name -> parley.trace.Numbers.EventCountsEntry
@@ -2199,11 +2239,12 @@ var file_tracepb_trace_proto_depIdxs = []int32{
 	18, // 19: parley.trace.ThreadFound.thread:type_name -> parley.trace.Group
 	3,  // 20: parley.trace.RecentReply.sessions:type_name -> parley.trace.Session
 	26, // 21: parley.trace.RecentReply.days:type_name -> parley.trace.RecentReply.DaysEntry
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	27, // 22: parley.trace.RecentReply.tokens:type_name -> parley.trace.RecentReply.TokensEntry
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_tracepb_trace_proto_init() }
@@ -2231,7 +2272,7 @@ func file_tracepb_trace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tracepb_trace_proto_rawDesc), len(file_tracepb_trace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

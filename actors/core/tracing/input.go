@@ -38,6 +38,12 @@ const (
 	Failed     = "error"
 )
 
+// Types of events that this server gives, and counts for its own turns.
+const (
+	ModelCall = "llm_call"
+	ToolCall  = "tool_call"
+)
+
 // toolScope is the scope of an actor that is a tool.
 const toolScope = "tool"
 

@@ -142,11 +142,11 @@ func (s *Span) event(newID func() string) *tracepb.Happening {
 	}
 	switch s.GenAI.Operation {
 	case "chat", "text_completion", "embeddings", "generate_content":
-		e.Type, e.Models = "llm_call", with(nil, tidy(cmp.Or(s.GenAI.ResponseModel, s.GenAI.RequestModel)))
+		e.Type, e.Models = ModelCall, with(nil, tidy(cmp.Or(s.GenAI.ResponseModel, s.GenAI.RequestModel)))
 		e.Numbers.InputTokens, e.Numbers.OutputTokens = int64(s.GenAI.Input), int64(s.GenAI.Output)
 		e.Numbers.CachedInputTokens = int64(s.GenAI.Cached)
 	case "execute_tool":
-		e.Type, e.ToolName, e.ToolExecutionId = "tool_call", tidy(s.GenAI.Tool), tidy(s.GenAI.ToolCall)
+		e.Type, e.ToolName, e.ToolExecutionId = ToolCall, tidy(s.GenAI.Tool), tidy(s.GenAI.ToolCall)
 		e.ActorName, e.ActorScope = e.GetToolName(), toolScope
 	}
 	return e

@@ -79,6 +79,12 @@ func Raise(a, b *tracepb.Numbers) *tracepb.Numbers {
 // Totals are what a session took: what its events add up to, raised by what summaries said.
 func Totals(s *tracepb.Session) *tracepb.Numbers { return Raise(s.GetCounted(), s.GetSaid()) }
 
+// Took is how many tokens a session took, in and out.
+func Took(s *tracepb.Session) int64 {
+	n := Totals(s)
+	return add(n.GetInputTokens(), n.GetOutputTokens())
+}
+
 // Events is how many events a session had: those that are stored, or what a summary says.
 func Events(s *tracepb.Session) int64 {
 	var said int64

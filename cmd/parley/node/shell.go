@@ -32,6 +32,7 @@ import (
 	"parley/cmd/parley/node/registry"
 	"parley/cmd/parley/node/seal"
 	"parley/cmd/parley/node/spending"
+	"parley/proto/tracepb"
 )
 
 // shell is the entities of this node: the system that runs them and how they are read.
@@ -140,7 +141,7 @@ func (n *Node) newKinds(streams *actors.LiveStreams) ([]actors.Kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]actors.Kind{conversations, tasks, idempotency.New(idempotency.DefaultMaxAnswer), decision.New(), allowance.New(), approval.New(), attempt.New(), audit.New(), meter.New(), trace.New(), trace.NewThreads(), webhooks, mails}, runs...), nil
+	return append([]actors.Kind{conversations, tasks, idempotency.New(idempotency.DefaultMaxAnswer), decision.New(), allowance.New(), approval.New(), attempt.New(), audit.New(), meter.New(), trace.New(traced()), trace.NewThreads(), webhooks, mails}, runs...), nil
 }
 
 // openOutbound makes the guard of outbound calls and the providers of models.
@@ -200,3 +201,10 @@ func (n *Node) local() *local {
 }
 
 func (n *Node) answerer() *reads.Answerer { return reads.NewAnswerer(n.shell.reads, n.shell.kinds) }
+
+// traced is where the conversations are that traces show.
+func traced() trace.Conversations {
+	return trace.Conversations{At: conversation.CreatedAt, List: func(q *tracepb.ThreadsQuery) string {
+		return conversation.SessionList{TenantID: q.GetTenantId(), ProjectID: q.GetProjectId(), ByUser: !q.GetAnybody(), UserID: q.GetUserId()}.Name()
+	}}
+}

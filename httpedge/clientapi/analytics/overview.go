@@ -1,6 +1,7 @@
 package analytics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -10,17 +11,21 @@ import (
 
 	"parley/actors/core/entity"
 	"parley/actors/core/failure"
+	"parley/actors/core/tracing"
 	"parley/actors/machine"
 	"parley/httpedge/clientapi/render"
 	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 	"parley/proto/nodepb"
+	"parley/proto/tracepb"
 )
 
 const (
 	// dailyRows is how many days an overview has at most.
 	dailyRows = 30
+	// recentRows is how many sessions it shows.
+	recentRows = 10
 	// week is how many rows of days a trend compares with as many before.
 	week = 7
 	// agentsService is the service of turns, see package conversation.
@@ -45,8 +50,8 @@ type analyticsStatsRecord struct {
 		Indexes   int `json:"indexes"`
 	} `json:"vectors"`
 	Tracing struct {
-		TotalSessions  int64 `json:"totalSessions" doc:"Created in the time"`
-		TotalTokens    int64 `json:"totalTokens" doc:"Of all turns in the time"`
+		TotalSessions  int64 `json:"totalSessions" doc:"Created in the time, here or reported"`
+		TotalTokens    int64 `json:"totalTokens" doc:"Of all turns in the time, and of the 1000 newest sessions that were reported"`
 		ActiveSessions int   `json:"activeSessions" doc:"Of the recent ones, those that run"`
 	} `json:"tracing"`
 	APICalls struct {
@@ -58,7 +63,7 @@ type analyticsStatsRecord struct {
 type sessionRow struct {
 	SessionID   string `json:"sessionId"`
 	AgentName   string `json:"agentName"`
-	Status      string `json:"status" doc:"runtime_status of the session"`
+	Status      string `json:"status" doc:"runtime_status of the session; of one that was reported as it was reported"`
 	StartedAt   string `json:"startedAt" format:"date-time"`
 	DurationMS  int64  `json:"durationMs" doc:"Until its newest event"`
 	TotalEvents uint64 `json:"totalEvents"`
@@ -118,8 +123,15 @@ func (a *api) overviewOf(ctx context.Context, caller endpoint.Caller, of span) (
 		return nil, err
 	}
 	sum := machine.SumUsage(parts)
+	reported, err := a.reported(ctx, caller, start, end)
+	if err != nil {
+		return nil, err
+	}
 	out.Stats.Tracing.TotalTokens = totalTokens(&sum)
-	out.Daily, out.Stats.Tracing.TotalSessions = daily(sessions.GetDays(), periods)
+	for _, tokens := range reported.GetTokens() {
+		out.Stats.Tracing.TotalTokens += tokens
+	}
+	out.Daily, out.Stats.Tracing.TotalSessions = daily(periods, reported.GetTokens(), sessions.GetDays(), reported.GetDays())
 	out.Stats.APICalls.Total, out.Stats.APICalls.Trend = out.Stats.Tracing.TotalSessions, trend(out.Daily)
 	for _, state := range sessions.GetSessions() {
 		row := sessionRow{
@@ -129,12 +141,32 @@ func (a *api) overviewOf(ctx context.Context, caller endpoint.Caller, of span) (
 		if row.TotalTokens, err = a.tokensOf(ctx, state.GetId()); err != nil {
 			return nil, err
 		}
-		if row.Status == conversationpb.RuntimeRunning {
-			out.Stats.Tracing.ActiveSessions++
-		}
 		out.RecentSessions = append(out.RecentSessions, row)
 	}
+	for _, s := range reported.GetSessions() {
+		out.RecentSessions = append(out.RecentSessions, sessionRow{
+			SessionID: s.GetSessionId(), AgentName: s.GetRecord().GetAgentName(), Status: s.GetRecord().GetStatus(), StartedAt: render.Time(s.GetRecord().GetStartedAt()),
+			DurationMS: tracing.Duration(s), TotalEvents: uint64(tracing.Events(s)), TotalTokens: tracing.Took(s),
+		})
+	}
+	slices.SortStableFunc(out.RecentSessions, func(a, b sessionRow) int { return cmp.Compare(b.StartedAt, a.StartedAt) }) // RFC 3339 in UTC sorts as time does
+	out.RecentSessions = out.RecentSessions[:min(len(out.RecentSessions), recentRows)]
+	for _, row := range out.RecentSessions {
+		if row.Status == conversationpb.RuntimeRunning || row.Status == tracing.InProgress {
+			out.Stats.Tracing.ActiveSessions++
+		}
+	}
 	return out, nil
+}
+
+// reported is what programs reported of their sessions in the time (document 3, section 12).
+func (a *api) reported(ctx context.Context, caller endpoint.Caller, from, to int64) (*tracepb.RecentReply, error) {
+	if a.CanTrace != nil && !a.CanTrace() {
+		return nil, nil //nolint:nilnil // a node of the cluster keeps none yet
+	}
+	return entity.Read[*tracepb.RecentReply](ctx, a.Entities, &tracepb.RecentQuery{
+		TenantId: caller.TenantID, ProjectId: caller.ProjectID, From: from, To: to, Limit: recentRows,
+	})
 }
 
 // tokensOf is what a session's turns took; 0 when it was deleted in the meantime.
@@ -146,8 +178,8 @@ func (a *api) tokensOf(ctx context.Context, id string) (int64, error) {
 	return reply.GetTokens(), err
 }
 
-// daily is the last days that have data, and the sessions of all days.
-func daily(sessions map[int64]int64, usage []machine.UsageTotal) (rows []dayRow, total int64) {
+// daily is the last days that have data, of the tokens of turns and of other sessions, and the sessions of all days.
+func daily(usage []machine.UsageTotal, tokens map[int64]int64, sessions ...map[int64]int64) (rows []dayRow, total int64) {
 	days := map[int64]*dayRow{}
 	at := func(n int64) *dayRow {
 		if days[n] == nil {
@@ -155,9 +187,14 @@ func daily(sessions map[int64]int64, usage []machine.UsageTotal) (rows []dayRow,
 		}
 		return days[n]
 	}
-	for n, count := range sessions {
-		at(n).SessionsCount += count
-		total += count
+	for _, some := range sessions {
+		for n, count := range some {
+			at(n).SessionsCount += count
+			total += count
+		}
+	}
+	for n, count := range tokens {
+		at(n).TotalTokens += count
 	}
 	for i := range usage {
 		at(usage[i].Start / day).TotalTokens += totalTokens(&usage[i].Numbers)

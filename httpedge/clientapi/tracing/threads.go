@@ -3,6 +3,7 @@ package tracing
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"parley/actors/core/entity"
 	"parley/actors/core/failure"
@@ -15,12 +16,12 @@ import (
 
 type threadsInput struct {
 	Limit int `query:"limit"`
-	Skip  int `query:"skip" default:"0" max:"100000"`
+	Skip  int `query:"skip" default:"0" max:"10000"`
 }
 
 // threadRow is a thread.
 type threadRow struct {
-	ThreadID          string   `json:"threadId" doc:"As sessions name it; of a session that names none its own id"`
+	ThreadID          string   `json:"threadId" doc:"As sessions name it; of a session that names none its own id; of a session of this server the id of that, and its runs are the sessions"`
 	SessionsCount     int64    `json:"sessionsCount"`
 	Agents            []string `json:"agents"`
 	Statuses          []string `json:"statuses"`
@@ -36,7 +37,7 @@ type threadRow struct {
 
 type threadsOut struct {
 	Threads []threadRow `json:"threads"`
-	Total   int64       `json:"total"`
+	Total   int64       `json:"total" doc:"Conversations in which nothing ran yet included, which are not shown"`
 }
 
 func (a *api) listThreads(ctx context.Context, in *threadsInput) (*threadsOut, error) {
@@ -46,12 +47,21 @@ func (a *api) listThreads(ctx context.Context, in *threadsInput) (*threadsOut, e
 	}
 	reply, err := entity.Read[*tracepb.ThreadsReply](ctx, a.Entities, &tracepb.ThreadsQuery{
 		TenantId: caller.TenantID, ProjectId: caller.ProjectID, Limit: uint32(in.Limit), Skip: uint32(in.Skip),
+		Anybody: caller.Trusted, UserId: caller.UserID,
 	})
 	if err != nil {
 		return nil, err
 	}
 	out := &threadsOut{Threads: []threadRow{}, Total: reply.GetTotal()}
 	for _, group := range reply.GetThreads() {
+		if group.GetConversation() {
+			if group, err = a.ofConversation(ctx, group.GetThreadId()); err != nil {
+				return nil, err
+			}
+			if group == nil {
+				continue // deleted since the list was read, or nothing ran in it yet
+			}
+		}
 		out.Threads = append(out.Threads, rowOf(group, tracing.RollUp(group.GetSessions())))
 	}
 	return out, nil
@@ -126,12 +136,17 @@ func (a *api) getThread(ctx context.Context, in *threadInput) (*threadOut, error
 	}
 	group := reply.GetThread()
 	alone, err := a.session(ctx, a.idOf(tracing.Prefix, caller, in.ThreadID))
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case alone != nil && alone.GetThread() == "":
-		group = &tracepb.Group{ThreadId: in.ThreadID, Count: group.GetCount() + 1, Sessions: append(group.GetSessions(), alone)}
-	case group == nil:
+	}
+	if alone != nil && alone.GetThread() == "" {
+		group = joined(group, &tracepb.Group{ThreadId: in.ThreadID, Count: 1, Sessions: []*tracepb.Session{alone}})
+	}
+	own, err := a.ofConversation(ctx, in.ThreadID)
+	if err != nil {
+		return nil, err
+	}
+	if group = joined(own, group); group == nil {
 		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ThreadMissing)
 	}
 	t := tracing.RollUp(group.GetSessions())
@@ -142,6 +157,17 @@ func (a *api) getThread(ctx context.Context, in *threadInput) (*threadOut, error
 		out.Sessions = append(out.Sessions, traceOf(s, in.ThreadID))
 	}
 	return out, nil
+}
+
+// joined is two groups of one thread as one; either may be nil.
+func joined(a, b *tracepb.Group) *tracepb.Group {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return &tracepb.Group{ThreadId: a.GetThreadId(), Count: a.GetCount() + b.GetCount(), Sessions: slices.Concat(a.GetSessions(), b.GetSessions())}
 }
 
 func traceOf(s *tracepb.Session, thread string) traceRow {
