@@ -7,5 +7,8 @@
 // of a list, by their shards, so that it does not grow with them, and what it comes to is added up when it is read. A session joins its
 // thread before it is stored, so no session is in a thread that nobody can find. One without a thread is in the list of threads itself.
 //
-// Both are removed when nothing was heard of them for as long as they are kept.
+// The turns of conversations are sessions, too, and conversations threads. Nothing of them is stored here: a page of threads has the
+// places of both lists, and who asked reads the turns where they are.
+//
+// Both entities are removed when nothing was heard of them for as long as they are kept.
 package trace
