@@ -12,6 +12,9 @@ const codeRefused = "connection refused"
 // codeBusy is the code of a second turn that was refused while one runs.
 const codeBusy = "409 conversation_busy"
 
+// codeKeyTaken is the code of a repetition whose first attempt is under way, and of a key that was used for another request.
+const codeKeyTaken = "409 idempotency_conflict"
+
 // retry decides whether and when a failed request is repeated. One for each request.
 type retry struct {
 	deadline time.Time // zero = never again
@@ -34,7 +37,7 @@ func newRetry(limit time.Duration) *retry {
 }
 
 // again reports whether a request that failed with this error may be repeated. If the first attempt did succeed, its
-// repetition is refused as busy while the turn runs, and waits for that turn.
+// repetition is refused as busy while the turn runs, and waits for that turn; as it waits for an answer that is not kept yet.
 func (r *retry) again(err error) bool {
 	var failed *callError
 	if !errors.As(err, &failed) || r.deadline.IsZero() || time.Now().Add(r.wait).After(r.deadline) {
@@ -46,7 +49,7 @@ func (r *retry) again(err error) bool {
 	case 0, 503:
 		return true
 	case 409:
-		return r.attempts > 1 && failed.Code == codeBusy
+		return r.attempts > 1 && (failed.Code == codeBusy || failed.Code == codeKeyTaken)
 	default:
 		return false
 	}
