@@ -1,6 +1,8 @@
 package conversation
 
 import (
+	"encoding/json"
+
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/money"
@@ -21,6 +23,9 @@ const (
 	errorInterrupted = "interrupted"
 	errorInternal    = "internal_error"
 )
+
+// maxErrorDetails bounds what a runner tells of an error besides its words, in bytes.
+const maxErrorDetails = 16 << 10
 
 // finish takes the runner's report: the answer, if there is one, and the end of the turn are one append. Only the
 // holder of the lease may report; a run that was ended without its report, or restarted since, is refused.
@@ -125,6 +130,9 @@ func (r *request) ending(c *conversationpb.Finish) *conversationpb.TurnEnded {
 		ended.Continuable = r.state.GetBudget().GetOnReach() != onReachStop
 	case conversationpb.StopReason_ERROR:
 		ended.Error = &conversationpb.TurnError{Code: clean(c.GetError().GetCode()), Message: clean(c.GetError().GetMessage())}
+		if details := c.GetError().GetDetails(); len(details) <= maxErrorDetails && json.Valid(details) {
+			ended.Error.Details = details
+		}
 		if ended.Error.Code == "" {
 			ended.Error.Code = errorInternal
 		}

@@ -1,6 +1,9 @@
 // Package guard asks shields (package actors/core/aegis) about what this server's agents read, call and say, and about calls of others:
 // it brings what a shield needs of the world, and has its verdicts kept.
 //
+// Guardrails (package guardrail) are asked in the same two places: what people say to an agent passes them at the door, what its model says
+// in the turn. They are pure, and keep nothing.
+//
 // Guard judges one call. Door stands before the entities: what people and programs send to an agent with a shield passes it, so that
 // what the shield takes out reaches neither log nor disk, and what it blocks begins nothing. Turns ask for the rest (package
 // actors/turn): tool.pre before a call is journalled, so that its log has what is left of it; tool.post before its result is; retrieval.*

@@ -25,7 +25,8 @@ type Agents interface {
 }
 
 // Door is a client of entities for those who bring what people and programs say. Messages to an agent with a shield are judged at
-// input.pre, results of calls that the caller ran at tool.post; the rest of what comes along, and what comes a second time, is cleaned.
+// input.pre, results of calls that the caller ran at tool.post; the rest of what comes along, and what comes a second time, is cleaned. All
+// that they say passes the input guardrails of the agent and its model, before the shield is asked; both see it as it came.
 type Door struct {
 	entity.Client
 
@@ -54,7 +55,8 @@ func (d *Door) Ask(ctx context.Context, id string, command proto.Message) (proto
 // visit is one command at the door.
 type visit struct {
 	guard    *Guard
-	shield   *aegis.Shield
+	shield   *aegis.Shield // nil = the agent has none, or one that is disabled
+	rails    Rails
 	caller   *conversationpb.Caller
 	actor    string
 	agent    string
@@ -76,18 +78,27 @@ func (d *Door) visit(ctx context.Context, of visitor) (*visit, error) {
 	}
 	caller := of.caller
 	agent, found := d.Agents.Agent(caller.GetProjectId(), of.agent, of.version)
-	if !found || agent.GetShield() == "" {
+	if !found {
 		return nil, nil //nolint:nilnil // no agent, no shield
 	}
-	shield, err := d.Guard.Shield(ctx, caller.GetTenantId(), caller.GetProjectId(), agent.GetShield())
+	rails, err := d.Guard.Rails(ctx, caller.GetProjectId(), agent.GetInputGuardrail(), agent.GetModel().GetInputGuardrail())
 	if err != nil {
 		return nil, err
 	}
-	if shield.GetMode() == aegis.Disabled {
-		return nil, nil //nolint:nilnil // it does nothing
+	var shield *aegis.Shield
+	if id := agent.GetShield(); id != "" {
+		if shield, err = d.Guard.Shield(ctx, caller.GetTenantId(), caller.GetProjectId(), id); err != nil {
+			return nil, err
+		}
+	}
+	if shield != nil && shield.GetMode() == aegis.Disabled {
+		shield = nil
+	}
+	if shield == nil && len(rails) == 0 {
+		return nil, nil //nolint:nilnil // nothing looks at it
 	}
 	return &visit{
-		guard: d.Guard, shield: shield, caller: caller, actor: cmp.Or(caller.GetUserId(), caller.GetTokenId(), of.id), agent: of.agent,
+		guard: d.Guard, shield: shield, rails: rails, caller: caller, actor: cmp.Or(caller.GetUserId(), caller.GetTokenId(), of.id), agent: of.agent,
 		repeated: of.repeated,
 	}, nil
 }
@@ -163,7 +174,7 @@ func (d *Door) run(ctx context.Context, c *runpb.Command) error {
 		return nil
 	}
 	if order.Content, err = v.said(ctx, order.GetContent()); err == nil {
-		order.Metadata = v.shield.CleanJSON(order.GetMetadata())
+		order.Metadata = v.cleanJSON(order.GetMetadata())
 	}
 	return err
 }
@@ -176,7 +187,7 @@ func (d *Door) task(ctx context.Context, id string, c *taskpb.Command) error {
 			return err
 		}
 		if body.Create.Input, err = v.said(ctx, body.Create.GetInput()); err == nil {
-			body.Create.Metadata = v.shield.CleanJSON(body.Create.GetMetadata())
+			body.Create.Metadata = v.cleanJSON(body.Create.GetMetadata())
 		}
 		return err
 	case *taskpb.Command_AddComment:
@@ -189,7 +200,7 @@ func (d *Door) task(ctx context.Context, id string, c *taskpb.Command) error {
 			return err
 		}
 		if body.AddComment.Content, err = v.said(ctx, body.AddComment.GetContent()); err == nil {
-			body.AddComment.Metadata = v.shield.CleanJSON(body.AddComment.GetMetadata())
+			body.AddComment.Metadata = v.cleanJSON(body.AddComment.GetMetadata())
 		}
 		return err
 	}
@@ -201,37 +212,65 @@ func (v *visit) create(c *conversationpb.Create) {
 	if c == nil {
 		return
 	}
-	c.Title, c.FirstMessage, c.Metadata = v.shield.Clean(c.GetTitle()), v.shield.Clean(c.GetFirstMessage()), v.shield.CleanJSON(c.GetMetadata())
+	c.Title, c.FirstMessage, c.Metadata = v.clean(c.GetTitle()), v.clean(c.GetFirstMessage()), v.cleanJSON(c.GetMetadata())
 }
+
+func (v *visit) clean(text string) string { return v.rails.Clean(v.shield.Clean(text)) }
+
+func (v *visit) cleanJSON(raw []byte) []byte { return v.rails.CleanJSON(v.shield.CleanJSON(raw)) }
 
 func (v *visit) send(ctx context.Context, c *conversationpb.Send) error {
 	content, err := v.said(ctx, c.GetContent())
 	if err != nil {
 		return err
 	}
-	c.Content, c.Metadata = content, v.shield.CleanJSON(c.GetMetadata())
+	c.Content, c.Metadata = content, v.cleanJSON(c.GetMetadata())
 	for _, message := range c.GetEarlier() {
-		message.Content = v.shield.Clean(message.GetContent())
-		v.calls(message.GetToolCalls())
+		if message.GetRole() == conversationpb.Role_USER { // else it is the model's: it may say what is not to be said to it
+			if err := v.pass(message.GetContent(), false); err != nil {
+				return err
+			}
+		}
+		message.Content = v.clean(message.GetContent())
+		if err := v.calls(message.GetToolCalls()); err != nil {
+			return err
+		}
 	}
 	for _, use := range c.GetGiven() {
-		use.Text = v.shield.Clean(use.GetText())
-		v.calls(use.GetCalls())
+		use.Text = v.clean(use.GetText())
+		if err := v.calls(use.GetCalls()); err != nil {
+			return err
+		}
 	}
 	v.options(c.GetOptions())
 	return nil
 }
 
-func (v *visit) calls(calls []*conversationpb.ToolCall) {
+// calls looks at calls that were made elsewhere: their results are said to the model.
+func (v *visit) calls(calls []*conversationpb.ToolCall) error {
 	for _, call := range calls {
-		call.Arguments = string(v.shield.CleanJSON([]byte(call.GetArguments())))
-		call.Result, call.Error = v.shield.Clean(call.GetResult()), v.shield.Clean(call.GetError())
+		for _, said := range []*string{&call.Result, &call.Error} {
+			if err := v.pass(*said, true); err != nil {
+				return err
+			}
+			*said = string(v.rails.CleanJSON([]byte(v.shield.Clean(*said))))
+		}
+		call.Arguments = string(v.cleanJSON([]byte(call.GetArguments())))
 	}
+	return nil
+}
+
+// pass says why a guardrail stops a text.
+func (v *visit) pass(text string, isJSON bool) error {
+	if refused := v.rails.Pass(text, isJSON); refused != nil {
+		return refused
+	}
+	return nil
 }
 
 func (v *visit) options(options *conversationpb.TurnOptions) {
 	if options != nil {
-		options.Instructions = v.shield.Clean(options.GetInstructions())
+		options.Instructions = v.clean(options.GetInstructions())
 	}
 }
 
@@ -244,9 +283,12 @@ func (v *visit) said(ctx context.Context, text string) (string, error) {
 func (v *visit) resolve(ctx context.Context, state *conversationpb.State, c *conversationpb.Resolve) error {
 	name := toolOf(state, c.GetActionId(), "")
 	switch given := c.GetResolution().(type) {
-	case *conversationpb.Resolve_Approval: // the arguments are judged where they are about to be used
+	case *conversationpb.Resolve_Approval: // the shield judges the arguments where they are about to be used
 		approval := given.Approval
-		approval.Comment, approval.ApprovedArgs = v.shield.Clean(approval.GetComment()), v.shield.CleanJSON(approval.GetApprovedArgs())
+		if err := cmp.Or(v.pass(approval.GetComment(), false), v.pass(string(approval.GetApprovedArgs()), true)); err != nil {
+			return err
+		}
+		approval.Comment, approval.ApprovedArgs = v.clean(approval.GetComment()), v.cleanJSON(approval.GetApprovedArgs())
 	case *conversationpb.Resolve_Answers:
 		left, err := v.judge(ctx, aegis.InputPre, "answers", name, string(given.Answers.GetAnswers()))
 		if err != nil {
@@ -278,15 +320,33 @@ func (v *visit) result(ctx context.Context, tool string, output, problem *string
 	return nil
 }
 
-// judge asks the shield about a text and returns what is left of it. JSON is judged as what it says.
+// judge has the guardrails, then the shield judge a text, and returns what is left of it. JSON is judged as what it says.
 func (v *visit) judge(ctx context.Context, stage, kind, name, text string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
-	value, isJSON := Value(text, stage != aegis.InputPre || kind != "message")
-	call := &aegis.Call{Stage: stage, Type: kind, Name: name, Actor: v.actor, Roles: v.guard.Roles(ctx, v.caller.GetTenantId(), v.caller.GetUserId())}
+	wantJSON := stage != aegis.InputPre || kind != "message"
+	if err := v.pass(text, wantJSON); err != nil {
+		return "", err
+	}
+	left, err := text, error(nil)
+	if v.shield != nil {
+		if left, err = v.ask(ctx, &aegis.Call{Stage: stage, Type: kind, Name: name}, text, wantJSON); err != nil {
+			return "", err
+		}
+	}
+	if wantJSON {
+		return string(v.rails.CleanJSON([]byte(left))), nil
+	}
+	return v.rails.Clean(left), nil
+}
+
+// ask asks the shield about a text of a call.
+func (v *visit) ask(ctx context.Context, call *aegis.Call, text string, wantJSON bool) (string, error) {
+	value, isJSON := Value(text, wantJSON)
+	call.Actor, call.Roles = v.actor, v.guard.Roles(ctx, v.caller.GetTenantId(), v.caller.GetUserId())
 	member := "content"
-	if call.Content = value; stage == aegis.ToolPost {
+	if call.Content = value; call.Stage == aegis.ToolPost {
 		member, call.Content, call.Result = "result", nil, value
 	}
 	result, err := v.guard.Judge(ctx, v.shield, call, aegis.How{Again: v.repeated})

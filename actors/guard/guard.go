@@ -6,6 +6,7 @@ import (
 
 	"parley/actors/core/aegis"
 	"parley/actors/core/failure"
+	"parley/actors/core/guardrail"
 	"parley/actors/machine"
 	"parley/proto/decisionpb"
 	"parley/proto/directorypb"
@@ -18,6 +19,8 @@ type Parts struct {
 	Ready func() error
 	// Shield reads a shield of a project; the failure of one that is not there is NOT_FOUND.
 	Shield func(ctx context.Context, tenantID, projectID, id string) (*directorypb.Shield, error)
+	// Guardrail finds a guardrail of a project by key; the failure of one that is not there is NOT_FOUND.
+	Guardrail func(ctx context.Context, projectID, key string) (*guardrail.Guardrail, error)
 	// Roles are what a user of a tenant is there.
 	Roles func(ctx context.Context, tenantID, userID string) []string
 	// Fits says why arguments do not fit a schema.

@@ -85,7 +85,7 @@ type Config struct {
 	Images    Images    // nil = images of tools last as long as the turn runs in one process
 	Documents Documents // nil = document.Text
 	Open      Opener    // nil = turns with a runtime context cannot run
-	Guard     Guard     // nil = agents with a shield cannot run
+	Guard     Guard     // nil = agents with a shield or a guardrail cannot run
 	// Door lets model calls in that budgets and rates of their project allow; nil = nothing bounds them.
 	Door quota.Door
 

@@ -19,8 +19,10 @@ import (
 	"parley/proto/failurepb"
 )
 
-// Guard asks shields, see guard.Guard.
+// Guard asks shields and reads guardrails, see guard.Guard.
 type Guard interface {
+	// Rails reads guardrails by their keys; the failure of one that is not there is a *machine.Failure.
+	Rails(ctx context.Context, projectID string, keys ...string) (guard.Rails, error)
 	// Shield reads the shield that an agent names; the failure of one that is not there is a *machine.Failure.
 	Shield(ctx context.Context, tenantID, projectID, id string) (*aegis.Shield, error)
 	// Judge judges a call. An error means that it must not go on.

@@ -12,6 +12,7 @@ import (
 
 	"parley/actors/core/aegis"
 	"parley/actors/core/failure"
+	"parley/actors/core/guardrail"
 	"parley/actors/guard"
 	"parley/actors/turn/model"
 	"parley/proto/conversationpb"
@@ -27,6 +28,8 @@ type armoury struct {
 	kept   []string            // "stage name decision", in order
 	taken  map[string]int
 	broken error
+
+	rails map[string]*directorypb.Guardrail // by key
 }
 
 func newArmoury(rules string) *armoury {
@@ -47,6 +50,19 @@ func (a *armoury) guard() *guard.Guard {
 				return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ShieldNotFound)
 			}
 			return a.shield, nil
+		},
+		Guardrail: func(_ context.Context, _, key string) (*guardrail.Guardrail, error) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			record, found := a.rails[key]
+			if !found {
+				return nil, failure.New(failurepb.Code_NOT_FOUND, failure.GuardrailNotFound)
+			}
+			rail, wrong := guardrail.Of(record)
+			if wrong != nil {
+				return nil, wrong
+			}
+			return rail, nil
 		},
 		Roles: func(context.Context, string, string) []string { return []string{"user"} },
 		Fits:  func(context.Context, []byte, []byte) error { return nil },

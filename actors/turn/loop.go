@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -39,6 +40,7 @@ type modelLoop struct {
 	money ledger
 
 	shielded *shielded // nil = the agent has no shield
+	railed   *railed   // nil = neither the agent nor its model has a guardrail
 }
 
 // answerText is the text of the turn's answer. The run's output holds what was written since the turn was last resumed.
@@ -98,7 +100,7 @@ func (l *modelLoop) Text(piece string) {
 	if l.money.meter != nil {
 		l.money.meter.count.Text(piece)
 	}
-	l.say(l.shielded.hear(piece))
+	l.say(l.shielded.hear(l.railed.hear(piece)))
 	l.check()
 }
 
@@ -193,6 +195,9 @@ func (l *modelLoop) open(ctx context.Context) error {
 	if err := l.openShield(ctx); err != nil {
 		return err
 	}
+	if err := l.openRails(ctx); err != nil {
+		return err
+	}
 	steps, err := l.journalled(ctx)
 	if err != nil {
 		return err
@@ -212,12 +217,12 @@ func (l *modelLoop) open(ctx context.Context) error {
 	}
 	l.text.keeps = l.text.keeps || l.set != nil || job.Steps > 0 || l.agent.GetModel().GetPrice() != nil
 	window, err := l.runner.window(ctx, job, l.agent, windowNeeds{
-		history: l.provider.NeedsHistory(), tools: l.request.Tools, admit: l.shielded.document,
+		history: l.provider.NeedsHistory(), tools: l.request.Tools, admit: l.admit,
 	})
 	if err != nil {
 		return err
 	}
-	l.request.Messages = l.shielded.window(window)
+	l.request.Messages = l.railed.window(l.shielded.window(window))
 	l.recall(ctx, steps)
 	return nil
 }
@@ -243,16 +248,17 @@ func (l *modelLoop) ask(life, ctx context.Context) (*model.Answer, *ending) {
 		return nil, l.unaffordable(err)
 	}
 	l.request.Settings.Choice = l.options.choice(l.asked)
-	if err := l.shielded.listen(ctx); err != nil {
+	if err := cmp.Or(l.shielded.listen(ctx), l.railed.listen(ctx)); err != nil {
 		return nil, &ending{err: err}
 	}
 	l.asked++
 	answer, err := l.runner.generate(ctx, &l.run.job, l.provider, l.request, l)
 	cause := context.Cause(ctx)
-	if answer != nil && err == nil && cause == nil && l.text.inCall == 0 && l.shielded.silent() {
+	if answer != nil && err == nil && cause == nil && l.text.inCall == 0 && l.shielded.silent() && l.railed.silent() {
 		l.Text(answer.Text) // an adapter that does not stream
 		cause = context.Cause(ctx)
 	}
+	l.railed.close()
 	blocked := l.shielded.heard(life)
 	if cause == nil {
 		cause = context.Cause(ctx)
@@ -269,7 +275,10 @@ func (l *modelLoop) ask(life, ctx context.Context) (*model.Answer, *ending) {
 		l.money.meter = nil
 	}
 	reached := err == nil && cause == nil && l.money.capped && answer != nil && answer.Stop == model.StopLength
+	stopped := l.railed.stopped()
 	switch {
+	case stopped != nil:
+		return nil, &ending{err: stopped}
 	case reached, errors.Is(cause, errBudget):
 		return nil, &ending{reason: conversationpb.StopReason_BUDGET_REACHED, partial: &conversationpb.Partial{
 			Text: l.text.whole.String()[min(l.text.callStart, l.text.whole.Len()):], Usage: l.money.usage.priced(l.agent.GetModel()),
@@ -282,6 +291,9 @@ func (l *modelLoop) ask(life, ctx context.Context) (*model.Answer, *ending) {
 		return nil, &ending{err: errors.New("the provider gave no answer")}
 	case blocked != nil:
 		return nil, &ending{err: blocked}
+	}
+	if err = l.railed.calls(answer); err != nil {
+		return nil, &ending{err: err}
 	}
 	l.text.joins = l.text.joins && l.text.inCall == 0
 	return answer, nil
@@ -365,7 +377,9 @@ func (l *modelLoop) outcome(ctx context.Context, end *ending) *conversationpb.Fi
 		return failedWith("internal_error", "A step of the turn could not be stored.")
 	case errors.As(end.err, &refused):
 		l.log(end.err)
-		return failedWith(refused.Code, refused.Message)
+		finish := failedWith(refused.Code, refused.Message)
+		finish.Error.Details = refused.Details
+		return finish
 	case end.err != nil:
 		l.log(end.err)
 		return failedWith("provider_error", "The model could not be called.")

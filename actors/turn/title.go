@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/aegis"
+	"parley/actors/guard"
 	"parley/actors/provider"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
@@ -38,6 +39,8 @@ type title struct {
 	request  *model.Request
 	meter    model.Meter
 	shield   *aegis.Shield // takes out of it what it takes out of answers
+	ends     guard.Rails   // guardrails of answers, see railed
+	own      guard.Rails
 
 	end   context.CancelFunc
 	done  chan struct{} // nil = not started; closed when the call has ended
@@ -67,6 +70,9 @@ func newTitle(l *modelLoop) *title {
 		RunID: l.run.job.RunID, ProjectID: l.run.job.ProjectID, Messages: []model.Message{{Role: model.User, Content: text}}, MaxOutputTokens: titleTokens,
 	}}
 	t.meter = model.NewMeter(asked, t.request)
+	if l.railed != nil {
+		t.ends, t.own = l.railed.ends, l.railed.own
+	}
 	return t
 }
 
@@ -147,7 +153,7 @@ func (t *title) make(ctx context.Context) {
 		log.LogAttrs(ctx, slog.LevelDebug, "no title", about(t.run, err)...)
 		return
 	}
-	t.said = cleanTitle(t.shield.Clean(answer.Text))
+	t.said = cleanTitle(t.shield.Clean(saidBeside(t.ends, t.own, answer.Text)))
 }
 
 // cancel cancels the model call and waits for its end.

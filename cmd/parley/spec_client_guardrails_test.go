@@ -102,6 +102,7 @@ func TestClientGuardrails(t *testing.T) {
 		require.NotContains(t, streamed.text, "bob@")
 		require.Contains(t, streamed.text, "[REDACTED:email]")
 	})
+	t.Run("agents", n.railedAgents)
 	t.Run("moderations", func(t *testing.T) {
 		require.Equal(t, "default", n.done(t, "POST", "/moderations", object1{"input": "make a bomb"}).text("model"))
 		n.done(t, "POST", "/guardrails", object1{"key": "topics", "name": "Topics", "rules": object1{"moderation": object1{}}})
@@ -109,6 +110,56 @@ func TestClientGuardrails(t *testing.T) {
 		require.Equal(t, "topics", got.text("model"))
 		require.InDelta(t, 0.9, got.at("results").list()[0].number("category_scores", "weapons"), 0)
 	})
+}
+
+// railedAgents has agents' own guardrails, and those of an agent's model, looked at (document 3, 7.10).
+func (n *tenant) railedAgents(t *testing.T) {
+	n.done(t, "POST", "/guardrails", object1{"key": "silent", "name": "Silent", "rules": object1{"wordFilter": object1{"words": []string{"project falcon"}}}})
+	model := scriptedModel("talker")
+	model["settings"] = object1{"script": object1{"text": "Mail bob@example.com about Project Falcon."}}
+	n.done(t, "POST", "/models", model)
+	agent := func(config object1) string {
+		made := n.done(t, "POST", "/agents", object1{"name": "Railed", "config": config}).text("agent", "key")
+		n.done(t, "POST", "/agents/"+made+"/publish", nil)
+		return made
+	}
+	ask := func(path, agent, text string) answer {
+		return n.ask(t, "POST", path, object1{"model": agent, "input": text})
+	}
+	before := agent(object1{"modelKey": "scripted", "inputGuardrailKey": "before"})
+	after := agent(object1{"modelKey": "talker", "outputGuardrailKey": "silent"})
+	modelled := agent(object1{"modelKey": "railed"})
+	gone := agent(object1{"modelKey": "scripted", "inputGuardrailKey": "nothing"})
+	for _, path := range []string{"/agents/responses", "/responses"} {
+		for _, guarded := range []string{before, modelled} {
+			blocked := ask(path, guarded, "about Project Falcon")
+			require.Equal(t, 400, blocked.status, blocked.text)
+			said := decode(t, blocked.text)
+			require.Equal(t, "guardrail_block before block Not here. guardrail_block", strings.Join([]string{
+				said.text("error", "type"), said.text("error", "guardrail_key"), said.text("error", "action"), said.text("error", "message"), said.text("code"),
+			}, " "))
+			require.Equal(t, "project falcon", said.at("error", "findings").list()[0].text("value"))
+		}
+		blocked := ask(path, after, "hi")
+		require.Equal(t, 400, blocked.status, blocked.text)
+		require.Equal(t, "guardrail_block silent block", strings.Join([]string{
+			decode(t, blocked.text).text("error", "type"), decode(t, blocked.text).text("error", "guardrail_key"), decode(t, blocked.text).text("error", "action"),
+		}, " "))
+		require.NotContains(t, strings.ToLower(blocked.text), "falcon", "nothing of what was blocked is told")
+		ask(path, gone, "hi").denied(403, "guardrail_missing", "The agent's guardrail `nothing` does not exist")
+	}
+	redacted := ask("/agents/responses", modelled, "I am ada@example.com")
+	require.Equal(t, 200, redacted.status, redacted.text)
+	require.Contains(t, redacted.text, "Write to [REDACTED:email], please.")
+	session := decode(t, redacted.text).text("session_id")
+	log := n.ask(t, "GET", "/agents/sessions/"+session+"/events", nil)
+	require.NotContains(t, log.text, "ada@example.com")
+	require.Contains(t, log.text, "I am [REDACTED:email]")
+
+	streamed := n.ask(t, "POST", "/responses", object1{"model": after, "input": "hi", "stream": true})
+	require.Contains(t, streamed.text, "guardrail_block")
+	require.NotContains(t, streamed.text, "Falcon")
+	require.NotContains(t, n.ask(t, "GET", "/agents/sessions", nil).text, "Falcon")
 }
 
 // railed has what guardrails do to a call looked at through one node.

@@ -3,6 +3,7 @@ package clientapi
 import (
 	"slices"
 
+	"parley/actors/core/guardrail"
 	"parley/httpedge/apidocs"
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/endpoint"
@@ -44,13 +45,28 @@ func Document(config Config, routes []endpoint.Route, gateway endpoint.Surface) 
 }
 
 type problemSchema struct {
-	Error      string         `json:"error" doc:"For people"`
+	Error      errorSchema    `json:"error" doc:"For people; of guardrail_block an object"`
 	Code       string         `json:"code" doc:"For programs"`
 	Reason     string         `json:"reason,omitempty" doc:"Of the permission engine"`
 	DecisionID string         `json:"decisionId,omitempty" doc:"Under which its decision is kept"`
 	SpentUSD   *float64       `json:"spent_usd,omitempty" doc:"Of a budget that is used up"`
 	MaxCostUSD *float64       `json:"max_cost_usd,omitempty" doc:"Of a budget that is used up"`
 	Details    map[string]any `json:"details,omitempty"`
+}
+
+// errorSchema is a text, or why a guardrail stopped a text that an agent was told or has said (document 3, 7.10).
+type errorSchema struct{}
+
+// Either implements openapi.Either.
+func (errorSchema) Either() []any { return []any{"", guardrailErrorSchema{}} }
+
+type guardrailErrorSchema struct {
+	Message      string              `json:"message" doc:"For people: the guardrail's own, where it has one"`
+	Type         string              `json:"type" enum:"guardrail_block"`
+	Code         string              `json:"code" enum:"guardrail_block"`
+	GuardrailKey string              `json:"guardrail_key"`
+	Action       string              `json:"action" enum:"block"`
+	Findings     []guardrail.Finding `json:"findings" doc:"Of what a model said without their value"`
 }
 
 // gatewayErrorSchema is how OpenAI-compatible routes word an error (document 3, 1.3).

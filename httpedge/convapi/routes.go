@@ -43,6 +43,7 @@ func (a *API) routes() []endpoint.Route {
 		storageFails = failurepb.Code_STORAGE_FAILED
 	)
 	c := a.config
+	unsaid := endpoint.Errors(failurepb.Code_GUARDRAIL_BLOCKED, failurepb.Code_GUARDRAIL_MISSING)
 	writes, stale := endpoint.Errors(storageFull, storageFails), endpoint.StaleReads()
 	agents, conversations := endpoint.Tag("Agents"), endpoint.Tag("Conversations")
 	messages, events, docs := endpoint.Tag("Messages"), endpoint.Tag("Events"), endpoint.Tag("Docs")
@@ -58,7 +59,7 @@ func (a *API) routes() []endpoint.Route {
 			endpoint.Page("limit", c.ListPage, c.MaxListPage), endpoint.Errors(invalid, identity)),
 		endpoint.On("POST /conversations", "conversation:write", a.createConversation, endpoint.Once(),
 			conversations, endpoint.Summary("Create a conversation with an agent"), endpoint.Status(201),
-			endpoint.Errors(invalid, badBudget, noBudget, mayNotRaise, notFound), writes),
+			endpoint.Errors(invalid, badBudget, noBudget, mayNotRaise, notFound, failurepb.Code_GUARDRAIL_MISSING), writes),
 		endpoint.On("GET /conversations/{id}", "conversation:read", a.getConversation,
 			conversations, stale, endpoint.Summary("Read a conversation with its newest messages"),
 			endpoint.Page("limit", c.MessagePage, c.MaxMessagePage), endpoint.Errors(invalid, forbidden, notFound)),
@@ -78,16 +79,16 @@ func (a *API) routes() []endpoint.Route {
 			messages, endpoint.Summary("Send a message; the answer is JSON, or an event stream when stream is true"),
 			endpoint.AlsoAs[body.QueuedMessage](202, "The message waits for its turn (onBusy queue)"),
 			endpoint.Timeout(c.TurnTimeout), endpoint.MaxBody(c.MaxFileBody),
-			endpoint.Errors(invalid, spent, noBudget, forbidden, noFiles, notFound, pending, busy, tooMany, tooLarge, badType), writes),
+			endpoint.Errors(invalid, spent, noBudget, forbidden, noFiles, notFound, pending, busy, tooMany, tooLarge, badType), writes, unsaid),
 		endpoint.OnStream("POST /conversations/{id}/messages/{messageId}/regenerate", "conversation:write", a.regenerateAnswer, endpoint.Once(),
 			messages, endpoint.Summary("Answer again; the new answer replaces the newest one"),
 			endpoint.Timeout(c.TurnTimeout),
-			endpoint.Errors(invalid, spent, noBudget, forbidden, disabled, notFound, pending, busy, badTarget), writes),
+			endpoint.Errors(invalid, spent, noBudget, forbidden, disabled, notFound, pending, busy, badTarget), writes, unsaid),
 		endpoint.OnStream("POST /conversations/{id}/messages/{messageId}/edit", "conversation:write", a.editMessage, endpoint.Once(),
 			messages, endpoint.Summary("Replace a user message, drop everything after it, and answer it"),
 			endpoint.Timeout(c.TurnTimeout), endpoint.MaxBody(c.MaxFileBody),
 			endpoint.Errors(invalid, spent, noBudget, forbidden, disabled, noFiles, notFound, pending, busy, badTarget,
-				tooMany, tooLarge, badType), writes),
+				tooMany, tooLarge, badType), writes, unsaid),
 		endpoint.On("POST /conversations/{id}/messages/{messageId}/feedback", "conversation:write", a.rateMessage,
 			messages, endpoint.Summary("Rate an answer; a new rating replaces the one before, null takes it back"),
 			endpoint.Errors(invalid, failurepb.Code_INVALID_FEEDBACK, forbidden, failurepb.Code_FEEDBACK_DISABLED,
@@ -98,7 +99,7 @@ func (a *API) routes() []endpoint.Route {
 			endpoint.Timeout(c.TurnTimeout), endpoint.Also(202, "The turn goes on and takes longer than the server lets callers wait"),
 			endpoint.Errors(invalid, failurepb.Code_INVALID_APPROVED_ARGS, failurepb.Code_INVALID_CLIENT_TOOL_RESULT,
 				forbidden, failurepb.Code_ACTION_FORBIDDEN, notFound, failurepb.Code_ACTION_NOT_PENDING,
-				failurepb.Code_ACTION_EXPIRED), writes),
+				failurepb.Code_ACTION_EXPIRED), writes, unsaid),
 		endpoint.On("GET /conversations/{id}/remembered-tools", "conversation:read", a.listRememberedTools,
 			actions, stale, endpoint.Summary("List the tools that need no approval any more in this conversation"),
 			endpoint.Errors(invalid, forbidden, notFound)),

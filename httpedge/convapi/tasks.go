@@ -29,11 +29,12 @@ func (a *API) taskRoutes() []endpoint.Route {
 		storageFail = failurepb.Code_STORAGE_FAILED
 	)
 	tasks, c := endpoint.Tag("Tasks"), a.config
+	unsaid := endpoint.Errors(failurepb.Code_GUARDRAIL_BLOCKED, failurepb.Code_GUARDRAIL_MISSING)
 	return []endpoint.Route{
 		endpoint.On("POST /tasks", "task:write", a.createTask, endpoint.Once(),
 			tasks, endpoint.Summary("Give an agent a task to work on in the background"), endpoint.Status(201),
 			endpoint.MaxBody(c.MaxFileBody),
-			endpoint.Errors(invalid, noFiles, notFound, tooMany, badType, storageFull, storageFail)),
+			endpoint.Errors(invalid, noFiles, notFound, tooMany, badType, storageFull, storageFail), unsaid),
 		endpoint.On("GET /tasks", "task:read", a.listTasks,
 			tasks, endpoint.Summary("List tasks, the newest first"),
 			endpoint.Page("limit", c.ListPage, c.MaxListPage), endpoint.Errors(invalid)),
@@ -50,7 +51,7 @@ func (a *API) taskRoutes() []endpoint.Route {
 			tasks, endpoint.Summary("Comment on a task: it answers the agent's question, or has it work anew"), endpoint.Status(201),
 			endpoint.InvalidAs(failurepb.Code_INVALID_REQUEST),
 			endpoint.Errors(failurepb.Code_INVALID_REQUEST, forbidden, failurepb.Code_ACTION_FORBIDDEN, notFound, failurepb.Code_CONVERSATION_BUSY,
-				storageFull, storageFail)),
+				storageFull, storageFail), unsaid),
 		endpoint.On("POST /tasks/{taskId}/cancel", "task:write", a.cancelTask,
 			tasks, endpoint.Summary("Cancel a task that is not over; one that is over stays as it is"),
 			endpoint.Errors(invalid, forbidden, notFound, storageFull, storageFail)),

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"encoding/json"
 	"slices"
 
 	"parley/httpedge/apidocs"
@@ -45,10 +46,10 @@ func Document(base string, own endpoint.Surface, others ...Other) []byte {
 
 // clientErrorSchema is how routes that are also the Client API's word an error; message is that of a missing session.
 type clientErrorSchema struct {
-	Error      string         `json:"error" doc:"For people; a title where message says more"`
-	Message    string         `json:"message,omitempty"`
-	Code       string         `json:"code" doc:"For programs"`
-	Reason     string         `json:"reason,omitempty" doc:"Of the permission engine"`
-	DecisionID string         `json:"decisionId,omitempty" doc:"Under which its decision is kept"`
-	Details    map[string]any `json:"details,omitempty"`
+	Error      json.RawMessage `json:"error" any:"true" doc:"For people; a title where message says more; of guardrail_block an object: message, type, code, guardrail_key, action, findings"`
+	Message    string          `json:"message,omitempty"`
+	Code       string          `json:"code" doc:"For programs"`
+	Reason     string          `json:"reason,omitempty" doc:"Of the permission engine"`
+	DecisionID string          `json:"decisionId,omitempty" doc:"Under which its decision is kept"`
+	Details    map[string]any  `json:"details,omitempty"`
 }

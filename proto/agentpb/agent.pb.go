@@ -105,12 +105,14 @@ type Agent struct {
 	RunningVersion int64                  `protobuf:"varint,20,opt,name=running_version,json=runningVersion,proto3" json:"running_version,omitempty"` // the published version that this is, 0 = a draft
 	Background     bool                   `protobuf:"varint,21,opt,name=background,proto3" json:"background,omitempty"`                               // may run in the background
 	// Binds callers of the Client API: they may lower it, not raise or remove it. It is default_budget then, too.
-	BudgetBinds   bool     `protobuf:"varint,22,opt,name=budget_binds,json=budgetBinds,proto3" json:"budget_binds,omitempty"`
-	Projects      []string `protobuf:"bytes,23,rep,name=projects,proto3" json:"projects,omitempty"` // that an agent of the configuration serves; empty = all
-	Exposed       bool     `protobuf:"varint,24,opt,name=exposed,proto3" json:"exposed,omitempty"`  // other agents reach it over A2A
-	Shield        string   `protobuf:"bytes,25,opt,name=shield,proto3" json:"shield,omitempty"`     // judges what it reads, calls and says (package actors/core/aegis); empty = nothing does
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	BudgetBinds     bool     `protobuf:"varint,22,opt,name=budget_binds,json=budgetBinds,proto3" json:"budget_binds,omitempty"`
+	Projects        []string `protobuf:"bytes,23,rep,name=projects,proto3" json:"projects,omitempty"`                                      // that an agent of the configuration serves; empty = all
+	Exposed         bool     `protobuf:"varint,24,opt,name=exposed,proto3" json:"exposed,omitempty"`                                       // other agents reach it over A2A
+	Shield          string   `protobuf:"bytes,25,opt,name=shield,proto3" json:"shield,omitempty"`                                          // judges what it reads, calls and says (package actors/core/aegis); empty = nothing does
+	InputGuardrail  string   `protobuf:"bytes,26,opt,name=input_guardrail,json=inputGuardrail,proto3" json:"input_guardrail,omitempty"`    // key of the one that what people say to it passes (package actors/core/guardrail); empty = none
+	OutputGuardrail string   `protobuf:"bytes,27,opt,name=output_guardrail,json=outputGuardrail,proto3" json:"output_guardrail,omitempty"` // key of the one that what its model says passes: it blocks only; empty = none
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Agent) Reset() {
@@ -314,6 +316,20 @@ func (x *Agent) GetExposed() bool {
 func (x *Agent) GetShield() string {
 	if x != nil {
 		return x.Shield
+	}
+	return ""
+}
+
+func (x *Agent) GetInputGuardrail() string {
+	if x != nil {
+		return x.InputGuardrail
+	}
+	return ""
+}
+
+func (x *Agent) GetOutputGuardrail() string {
+	if x != nil {
+		return x.OutputGuardrail
 	}
 	return ""
 }
@@ -1437,6 +1453,8 @@ type Model struct {
 	Headers             map[string]string      `protobuf:"bytes,19,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // sent beside the API key; their values never leave the process
 	Guarded             bool                   `protobuf:"varint,20,opt,name=guarded,proto3" json:"guarded,omitempty"`                                                                          // of a tenant's choosing: private addresses are not reached
 	UnsupportedParams   []string               `protobuf:"bytes,21,rep,name=unsupported_params,json=unsupportedParams,proto3" json:"unsupported_params,omitempty"`                              // names of request parameters that the provider refuses: they are never sent
+	InputGuardrail      string                 `protobuf:"bytes,22,opt,name=input_guardrail,json=inputGuardrail,proto3" json:"input_guardrail,omitempty"`                                       // of the model record, as Agent.input_guardrail; empty = none
+	OutputGuardrail     string                 `protobuf:"bytes,23,opt,name=output_guardrail,json=outputGuardrail,proto3" json:"output_guardrail,omitempty"`                                    // of the model record: it takes out, too; empty = none
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -1616,6 +1634,20 @@ func (x *Model) GetUnsupportedParams() []string {
 		return x.UnsupportedParams
 	}
 	return nil
+}
+
+func (x *Model) GetInputGuardrail() string {
+	if x != nil {
+		return x.InputGuardrail
+	}
+	return ""
+}
+
+func (x *Model) GetOutputGuardrail() string {
+	if x != nil {
+		return x.OutputGuardrail
+	}
+	return ""
 }
 
 // Price is nano-dollars (1e-9 USD) for one million tokens.
@@ -1972,7 +2004,7 @@ var File_agentpb_agent_proto protoreflect.FileDescriptor
 
 const file_agentpb_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x13agentpb/agent.proto\x12\fparley.agent\"\xc2\a\n" +
+	"\x13agentpb/agent.proto\x12\fparley.agent\"\x96\b\n" +
 	"\x05Agent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -2005,7 +2037,9 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\fbudget_binds\x18\x16 \x01(\bR\vbudgetBinds\x12\x1a\n" +
 	"\bprojects\x18\x17 \x03(\tR\bprojects\x12\x18\n" +
 	"\aexposed\x18\x18 \x01(\bR\aexposed\x12\x16\n" +
-	"\x06shield\x18\x19 \x01(\tR\x06shield\"\x88\x02\n" +
+	"\x06shield\x18\x19 \x01(\tR\x06shield\x12'\n" +
+	"\x0finput_guardrail\x18\x1a \x01(\tR\x0einputGuardrail\x12)\n" +
+	"\x10output_guardrail\x18\x1b \x01(\tR\x0foutputGuardrail\"\x88\x02\n" +
 	"\x04Tool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x16\n" +
@@ -2130,7 +2164,7 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\x06titles\x18\x0e \x01(\bR\x06titles\"N\n" +
 	"\x06Budget\x12)\n" +
 	"\x11max_cost_nano_usd\x18\x01 \x01(\x03R\x0emaxCostNanoUsd\x12\x19\n" +
-	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\xe0\x06\n" +
+	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\xb4\a\n" +
 	"\x05Model\x122\n" +
 	"\bprovider\x18\x01 \x01(\x0e2\x16.parley.agent.ProviderR\bprovider\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x19\n" +
@@ -2156,7 +2190,9 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"connection\x12:\n" +
 	"\aheaders\x18\x13 \x03(\v2 .parley.agent.Model.HeadersEntryR\aheaders\x12\x18\n" +
 	"\aguarded\x18\x14 \x01(\bR\aguarded\x12-\n" +
-	"\x12unsupported_params\x18\x15 \x03(\tR\x11unsupportedParams\x1a:\n" +
+	"\x12unsupported_params\x18\x15 \x03(\tR\x11unsupportedParams\x12'\n" +
+	"\x0finput_guardrail\x18\x16 \x01(\tR\x0einputGuardrail\x12)\n" +
+	"\x10output_guardrail\x18\x17 \x01(\tR\x0foutputGuardrail\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb8\x01\n" +

@@ -2906,6 +2906,7 @@ type TurnError struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`       // provider_error, provider_timeout, rate_limited, interrupted, ...
 	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"` // safe to show
+	Details       []byte                 `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"` // JSON object for who asked: guardrail_key, action, findings of guardrail_block; empty = none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2952,6 +2953,13 @@ func (x *TurnError) GetMessage() string {
 		return x.Message
 	}
 	return ""
+}
+
+func (x *TurnError) GetDetails() []byte {
+	if x != nil {
+		return x.Details
+	}
+	return nil
 }
 
 // An event of the log: what has happened. A member without a public_type is not part of the public log.
@@ -10003,10 +10011,11 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"started_at\x18\b \x01(\x03R\tstartedAt\x12\x19\n" +
 	"\bended_at\x18\t \x01(\x03R\aendedAt\x12\x1a\n" +
 	"\battempts\x18\n" +
-	" \x01(\rR\battempts\"9\n" +
+	" \x01(\rR\battempts\"S\n" +
 	"\tTurnError\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\x93\x17\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x18\n" +
+	"\adetails\x18\x03 \x01(\fR\adetails\"\x93\x17\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1d\n" +
 	"\n" +

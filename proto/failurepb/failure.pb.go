@@ -90,6 +90,8 @@ const (
 	Code_ENDPOINT_DISABLED         Code = 69
 	Code_DELIVERY_PENDING          Code = 70
 	Code_AUTHORIZATION_UNAVAILABLE Code = 71 // the permission engine could not decide
+	Code_GUARDRAIL_BLOCKED         Code = 72 // details.guardrail_key, action, findings
+	Code_GUARDRAIL_MISSING         Code = 73 // the agent or its model names one that is not there
 )
 
 // Enum value maps for Code.
@@ -155,6 +157,8 @@ var (
 		69: "ENDPOINT_DISABLED",
 		70: "DELIVERY_PENDING",
 		71: "AUTHORIZATION_UNAVAILABLE",
+		72: "GUARDRAIL_BLOCKED",
+		73: "GUARDRAIL_MISSING",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":           0,
@@ -217,6 +221,8 @@ var (
 		"ENDPOINT_DISABLED":          69,
 		"DELIVERY_PENDING":           70,
 		"AUTHORIZATION_UNAVAILABLE":  71,
+		"GUARDRAIL_BLOCKED":          72,
+		"GUARDRAIL_MISSING":          73,
 	}
 )
 
@@ -347,7 +353,7 @@ const file_failurepb_failure_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x04text\x18\x02 \x01(\tH\x00R\x04text\x12\x18\n" +
 	"\x06number\x18\x03 \x01(\x12H\x00R\x06numberB\a\n" +
-	"\x05value*\xa4\n" +
+	"\x05value*\xd2\n" +
 	"\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\r\n" +
@@ -412,7 +418,9 @@ const file_failurepb_failure_proto_rawDesc = "" +
 	"\rLIMIT_REACHED\x10D\x12\x15\n" +
 	"\x11ENDPOINT_DISABLED\x10E\x12\x14\n" +
 	"\x10DELIVERY_PENDING\x10F\x12\x1d\n" +
-	"\x19AUTHORIZATION_UNAVAILABLE\x10GB\x18Z\x16parley/proto/failurepbb\x06proto3"
+	"\x19AUTHORIZATION_UNAVAILABLE\x10G\x12\x15\n" +
+	"\x11GUARDRAIL_BLOCKED\x10H\x12\x15\n" +
+	"\x11GUARDRAIL_MISSING\x10IB\x18Z\x16parley/proto/failurepbb\x06proto3"
 
 var (
 	file_failurepb_failure_proto_rawDescOnce sync.Once

@@ -72,6 +72,21 @@ func (s *Shield) redacts() bool {
 	return s.GetMode() == Enforce && (s.DLP.RedactSecrets || s.DLP.RedactPII)
 }
 
+// After says what stands before the text and was given away: what begins there is found, too, as far as it is in the text. It is called
+// before the first piece.
+func (s *Stream) After(text string) {
+	s.before = tail(text)
+}
+
+// tail is the end of a text, as much of it as is looked at again.
+func tail(text string) string {
+	start := max(0, len(text)-before)
+	for start < len(text) && !utf8.RuneStart(text[start]) {
+		start++
+	}
+	return text[start:]
+}
+
 // Write takes a piece and returns what can be given away.
 func (s *Stream) Write(piece string) string {
 	if s == nil {
@@ -130,11 +145,7 @@ func (s *Stream) release(size int) string {
 		last = cut.End
 	}
 	clean.WriteString(all[last:end])
-	start := max(0, end-before)
-	for start < end && !utf8.RuneStart(all[start]) {
-		start++
-	}
-	s.before, s.held = all[start:end], append(s.held[:0], all[end:]...)
+	s.before, s.held = tail(all[:end]), append(s.held[:0], all[end:]...)
 	s.looked = len(s.held)
 	return clean.String()
 }

@@ -45,7 +45,7 @@ func (c *Compiler) compile(read ReadRecord, from *source) (*agentpb.Agent, error
 		return nil, err
 	}
 	agent := c.base(from)
-	agent.Shield = config.ShieldID
+	agent.Shield, agent.InputGuardrail, agent.OutputGuardrail = config.ShieldID, config.InputGuardrail, config.OutputGuardrail
 	if err = c.addMetadata(agent, from.record.GetMetadata(), multimodal); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,8 @@ func (c *Compiler) compile(read ReadRecord, from *source) (*agentpb.Agent, error
 // unusable stands for an agent that cannot be compiled. The error of its turns names the model.
 func (c *Compiler) unusable(from *source) *agentpb.Agent {
 	agent := c.base(from)
-	agent.Model, agent.Shield = &agentpb.Model{Key: from.config.ModelKey}, from.config.ShieldID
+	agent.Model = &agentpb.Model{Key: from.config.ModelKey}
+	agent.Shield, agent.InputGuardrail, agent.OutputGuardrail = from.config.ShieldID, from.config.InputGuardrail, from.config.OutputGuardrail
 	if to := from.config.Connection; to != nil {
 		agent.Model.Key = cmp.Or(to.CredentialProviderKey, to.Model, to.Protocol)
 	}

@@ -57,6 +57,7 @@ func (c *Compiler) model(record *directorypb.Model, provider *directorypb.Provid
 		model.Script = parsed
 	}
 	applySettings(model, settings)
+	model.InputGuardrail, model.OutputGuardrail = record.GetInputGuardrail(), record.GetOutputGuardrail()
 	return model, nil
 }
 

@@ -73,7 +73,7 @@ func (c *Catalog) UpdateGuardrail(ctx context.Context, caller Caller, key string
 	return c.guardrails.Change(ctx, Key(caller.ProjectID, key), func(one *directorypb.Guardrail) error { return c.applyGuardrail(in, one) })
 }
 
-// DeleteGuardrail deletes a guardrail. Models that name it are refused until they name another.
+// DeleteGuardrail deletes a guardrail. Models and agents that name it are refused until they name another.
 func (c *Catalog) DeleteGuardrail(ctx context.Context, caller Caller, key string) error {
 	if _, err := c.Guardrail(ctx, caller.ProjectID, key); err != nil {
 		return err

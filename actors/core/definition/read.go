@@ -150,7 +150,10 @@ func (d *Draft) readNative(raw []byte) *failure.Failure {
 	if refused := unmarshal("config", raw, &config); refused != nil {
 		return refused
 	}
-	config.ModelKey, config.ShieldID, config.Connection = strings.TrimSpace(config.ModelKey), strings.TrimSpace(config.ShieldID), nil
+	config.Connection = nil
+	for _, key := range []*string{&config.ModelKey, &config.ShieldID, &config.InputGuardrail, &config.OutputGuardrail} {
+		*key = strings.TrimSpace(*key)
+	}
 	switch {
 	case config.ModelKey == "":
 		return invalid(failure.AgentModelMissing)

@@ -6,6 +6,7 @@ const (
 	NoGuardrailRule      Reason = "no_guardrail_rule"
 	GuardrailBlocked     Reason = "guardrail_blocked"
 	GuardrailUnmoderated Reason = "guardrail_unmoderated"
+	AgentGuardrailGone   Reason = "agent_guardrail_gone"
 )
 
 // guardrailWords are the default words of these reasons; empty for any other.
@@ -17,6 +18,8 @@ func guardrailWords(r Reason) string {
 		return "rules needs at least one of {choices}"
 	case GuardrailBlocked:
 		return "Blocked by guardrail: {reasons}"
+	case AgentGuardrailGone:
+		return "The agent's guardrail `{guardrail}` does not exist"
 	case GuardrailUnmoderated:
 		return "The guardrail `{guardrail}` has no moderation: set rules.moderation and enable it, or leave `model` out"
 	default:

@@ -52,6 +52,13 @@ func (r *Result) Reasons() string {
 	return strings.Join(reasons, "; ")
 }
 
+func (r *Result) add(found Finding) {
+	r.Action = stricter(found.Action, r.Action)
+	if len(r.Findings) < maxFindings && !slices.Contains(r.Findings, found) {
+		r.Findings = append(r.Findings, found)
+	}
+}
+
 // hit is a finding and where it is.
 type hit struct {
 	Finding
@@ -103,6 +110,28 @@ func (g *Guardrail) finder(toModel bool) *finder {
 	}
 	f.phrases.ready()
 	return f
+}
+
+// blocking is the part of the rules that blocks; nil = none does.
+func (f *finder) blocking() *finder {
+	left := &finder{data: map[string]string{}}
+	for category, does := range f.data {
+		if does == Block {
+			left.data[category] = does
+		}
+	}
+	for phrase, signs := range f.phrases.signs {
+		for _, one := range signs {
+			if one.action == Block {
+				left.phrases.add(phrase, one)
+			}
+		}
+	}
+	if len(left.data) == 0 && left.phrases.longest == 0 {
+		return nil
+	}
+	left.phrases.ready()
+	return left
 }
 
 // hits are what is in a text, in order.
@@ -159,10 +188,7 @@ func (g *Guardrail) Check(text string, toModel bool) *Result {
 	var clean strings.Builder
 	last := 0
 	for _, h := range g.of(toModel).hits(text) {
-		result.Action = stricter(h.Action, result.Action)
-		if len(result.Findings) < maxFindings && !slices.Contains(result.Findings, h.Finding) {
-			result.Findings = append(result.Findings, h.Finding)
-		}
+		result.add(h.Finding)
 		if h.Action != Redact || h.end <= last {
 			continue
 		}
@@ -177,7 +203,8 @@ func (g *Guardrail) Check(text string, toModel bool) *Result {
 
 func mark(category string) string { return "[REDACTED:" + category + "]" }
 
-// Stream is a text from a model that comes in pieces: of what came it holds back only what may still become part of something.
+// Stream is a text from a model that comes in pieces: of what came it holds back only what may still become part of something. nil changes
+// nothing.
 type Stream struct {
 	text   *aegis.Stream
 	finder *finder
@@ -189,6 +216,23 @@ func (g *Guardrail) Stream() *Stream {
 	s := &Stream{finder: g.some}
 	s.text = aegis.NewStream(s)
 	return s
+}
+
+// Ends begins a text of which nothing is taken out, and which ends where something blocks. nil = nothing does.
+func (g *Guardrail) Ends() *Stream {
+	if g.ends == nil {
+		return nil
+	}
+	s := &Stream{finder: g.ends}
+	s.text = aegis.NewStream(s)
+	return s
+}
+
+// After says what stands before the text, see aegis.Stream.
+func (s *Stream) After(text string) {
+	if s != nil {
+		s.text.After(text)
+	}
 }
 
 // Cuts implements aegis.Patterns.
@@ -208,11 +252,19 @@ func (s *Stream) Open(text string) int { return s.finder.open(text) }
 
 // Write takes a piece and returns what can be given away. blocked says why nothing of the text goes further; nil = it does.
 func (s *Stream) Write(piece string) (out string, blocked *Result) {
+	if s == nil {
+		return piece, nil
+	}
 	return s.result(s.text.Write(piece))
 }
 
 // Close ends the text and returns the rest of it.
-func (s *Stream) Close() (out string, blocked *Result) { return s.result(s.text.Close()) }
+func (s *Stream) Close() (out string, blocked *Result) {
+	if s == nil {
+		return "", nil
+	}
+	return s.result(s.text.Close())
+}
 
 func (s *Stream) result(out string) (string, *Result) {
 	at, over := s.text.Over()

@@ -102,3 +102,47 @@ func TestStreamHoldsBackLittle(t *testing.T) {
 		require.Equal(t, step.out, out, step.piece)
 	}
 }
+
+// TestCheckJSON: what JSON says is looked at whatever its escapes and doubled names, and what is left of it is JSON.
+func TestCheckJSON(t *testing.T) {
+	g := made(t, `{"pii":{"action":"redact"},"wordFilter":{"words":["project falcon","şifre"],"action":"redact"}}`)
+	for text, left := range map[string]string{
+		`{"a":"Project\u0020Falcon","b":[1,true,null,-2.5e3]}`: `{"a":"[REDACTED:word]","b":[1,true,null,-2.5e3]}`,
+		`{"to":"a\"da@example.com","to":"\u015fifre"}`:         `{"to":"a\"[REDACTED:email]","to":"[REDACTED:word]"}`,
+		`{"ada@example.com": 4111111111111111 }`:               `{"[REDACTED:email]": "[REDACTED:creditCard]" }`,
+		` "plain" `:                                            ` "plain" `,
+		`mail ada@example.com`:                                 `mail [REDACTED:email]`,
+		``:                                                     ``,
+	} {
+		require.Equal(t, left, g.CheckJSON(text, true).Text, text)
+	}
+	blocks := made(t, `{"wordFilter":{"words":["project falcon"]}}`)
+	for _, text := range []string{`{"a":"Project Falcon"}`, `{"a":"project\tfalcon","a":"x"}`, `["project","falcon"]`} {
+		require.True(t, blocks.CheckJSON(text, true).Blocked(), text)
+	}
+	require.False(t, blocks.CheckJSON(`{"project":"x","a":"falcon"}`, true).Blocked())
+}
+
+// TestEnds: of a text that may only be blocked nothing is taken out, nothing is held back for what does not block, and what was said
+// before is its beginning.
+func TestEnds(t *testing.T) {
+	require.Nil(t, made(t, `{"pii":{"action":"redact"},"promptShield":{}}`).Ends(), "nothing that a model says is blocked")
+	out, blocked := made(t, `{"pii":{"action":"redact"}}`).Ends().Write("ada@")
+	require.Equal(t, "ada@", out)
+	require.Nil(t, blocked)
+	g := made(t, `{"pii":{"action":"redact"},"wordFilter":{"words":["project falcon"]}}`)
+	stream := g.Ends()
+	out, blocked = stream.Write("ada@example.com, project")
+	require.Equal(t, "ada@example.com, ", out)
+	require.Nil(t, blocked)
+	out, blocked = stream.Write(" falcon.")
+	require.Empty(t, out)
+	require.True(t, blocked.Blocked())
+	for before, stops := range map[string]bool{"About project\n\n": true, "About project falcon ": false, "": false} {
+		stream = g.Ends()
+		stream.After(before)
+		_, blocked = stream.Write("Falcon is")
+		_, last := stream.Close()
+		require.Equal(t, stops, blocked != nil || last != nil, before)
+	}
+}

@@ -108,6 +108,7 @@ type Guardrail struct {
 	Rules Rules
 	all   *finder // of texts to models
 	some  *finder // of texts from them
+	ends  *finder // of these, what blocks; nil = nothing does
 }
 
 // Of reads a recorded guardrail. What it does not know is refused: a rule that is dropped would let through what it was made for.
@@ -120,6 +121,7 @@ func Of(record *directorypb.Guardrail) (*Guardrail, *failure.Failure) {
 		return nil, wrong
 	}
 	g.all, g.some = g.finder(true), g.finder(false)
+	g.ends = g.some.blocking()
 	return g, nil
 }
 

@@ -185,7 +185,8 @@ type Error struct {
 	Message string
 	// Retryable says that nothing was streamed and that the same call may succeed later.
 	Retryable bool
-	Err       error // for the log only; holds no key either
+	Details   []byte // JSON object for who asked, see conversationpb.TurnError; nil = none
+	Err       error  // for the log only; holds no key either
 }
 
 // Codes of Error.

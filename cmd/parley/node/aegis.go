@@ -13,6 +13,7 @@ import (
 	"parley/actors/core/entity"
 	"parley/actors/core/failure"
 	"parley/actors/core/feature"
+	"parley/actors/core/guardrail"
 	"parley/actors/core/permission"
 	"parley/actors/guard"
 	"parley/actors/turn/tool"
@@ -32,7 +33,8 @@ type aegis struct {
 	counted  *attempts
 	verdicts *verdicts
 	features *feature.Gate
-	known    guard.Known // of the door
+	known    guard.Known   // of the door
+	rails    func() *rails // once the directory is open
 }
 
 // newAegis makes what asks shields. Its verdicts are written from start on.
@@ -48,10 +50,14 @@ func (n *Node) newAegis() *aegis {
 	}
 	n.metrics.MustRegister(a.verdicts.lost)
 	shields := sync.OnceValue(n.newCatalog) // the directory opens after this
+	a.rails = sync.OnceValue(func() *rails { return &rails{models: n.directory.agents, catalog: shields()} })
 	a.Guard = guard.New(guard.Parts{
 		Ready: a.Ready, Fits: tool.Checks{}.Args, Take: a.take, Keep: a.keep, NewID: mint.NewID,
 		Shield: func(ctx context.Context, tenantID, projectID, id string) (*directorypb.Shield, error) {
 			return shields().Shield(ctx, tenantID, projectID, id)
+		},
+		Guardrail: func(ctx context.Context, projectID, key string) (*guardrail.Guardrail, error) {
+			return a.rails().Guardrail(ctx, projectID, key)
 		},
 		Roles: func(_ context.Context, tenantID, userID string) []string {
 			if user := n.directory.accounts.Load().KnownUser(tenantID, userID); user.GetRole() != "" {

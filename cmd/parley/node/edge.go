@@ -221,7 +221,7 @@ func (n *Node) mountClient(
 		Logger: n.log, Registerer: n.metrics,
 	})
 	n.edge.gateway = gateway.New(configure.Gateway(n.config), gatewayModels{caller}, n.log)
-	n.edge.gateway.Guard(&rails{models: n.directory.agents, catalog: n.newCatalog()})
+	n.edge.gateway.Guard(n.outbound.shields.rails())
 	settings := configure.Client(n.config)
 	if err := settings.Validate(); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 	"parley/proto/directorypb"
 )
 
-// rails implements gateway.Rails. It keeps guardrails that it has read, as long as their records do not change.
+// rails implements gateway.Rails, and finds guardrails for agents. It keeps guardrails that it has read, as long as their records do not change.
 type rails struct {
 	models  *registry.Registry
 	catalog *catalog.Catalog

@@ -157,7 +157,8 @@ func agents() *resource.Object[*directorypb.Agent, catalog.AgentInput] {
 	o.Document("config", func(agent record) []byte { return shownConfig(agent.GetDraft()) }).
 		Take(func(in *input) *json.RawMessage { return &in.Config }).Required().
 		Doc("hasApiKey says whether a connection has a key; values of headers are masked").
-		CreateDoc("Native: modelKey, systemPrompt, temperature, topP, maxTokens, tools, ...; connected: kind external and connection").
+		CreateDoc("Native: modelKey, systemPrompt, temperature, topP, maxTokens, tools, ..., inputGuardrailKey (of a guardrail that blocks what people say or takes parts out " +
+			"of it), outputGuardrailKey (of one that blocks what the model says), shieldId; connected: kind external, connection and shieldId").
 		ChangeDoc("Replaces the stored one; an omitted connection.apiKey and masked headers stay while the URL names the same host. Ignored when it is native and the agent is connected")
 	o.Text("status", record.GetStatus).Write(func(in *input) **string { return &in.Status }).
 		Enum(catalog.AgentActive, catalog.AgentInactive, catalog.AgentDraft)

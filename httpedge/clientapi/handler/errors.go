@@ -26,6 +26,7 @@ func Refusals() map[failurepb.Code]endpoint.Refusal {
 		failurepb.Code_SESSION_CONFLICT:           {Status: http.StatusBadRequest, Code: "session_conflict"},
 		failurepb.Code_INVALID_APPROVED_ARGS:      {Status: http.StatusBadRequest, Code: "invalid_approved_args"},
 		failurepb.Code_INVALID_CLIENT_TOOL_RESULT: {Status: http.StatusBadRequest, Code: "invalid_client_tool_result"},
+		failurepb.Code_GUARDRAIL_BLOCKED:          {Status: http.StatusBadRequest, Code: GuardrailBlock},
 		failurepb.Code_AUTH_REQUIRED:              {Status: http.StatusUnauthorized, Code: "unauthorized"},
 		failurepb.Code_IDENTITY_REQUIRED:          {Status: http.StatusUnauthorized, Code: "unauthorized"},
 		failurepb.Code_BUDGET_REACHED:             {Status: http.StatusPaymentRequired, Code: "budget_reached"},
@@ -36,6 +37,7 @@ func Refusals() map[failurepb.Code]endpoint.Refusal {
 		failurepb.Code_ACTION_FORBIDDEN:           {Status: http.StatusForbidden, Code: "action_forbidden"},
 		failurepb.Code_ACTION_DISABLED:            {Status: http.StatusForbidden, Code: "action_disabled"},
 		failurepb.Code_ATTACHMENTS_DISABLED:       {Status: http.StatusForbidden, Code: "attachments_disabled"},
+		failurepb.Code_GUARDRAIL_MISSING:          {Status: http.StatusForbidden, Code: "guardrail_missing"},
 		failurepb.Code_NOT_FOUND:                  {Status: http.StatusNotFound, Code: "not_found"},
 		failurepb.Code_AGENT_NOT_FOUND:            {Status: http.StatusNotFound, Code: "agent_not_found"},
 		failurepb.Code_VERSION_NOT_FOUND:          {Status: http.StatusNotFound, Code: "agent_version_not_found"},
@@ -125,6 +127,24 @@ func spell(name string) string {
 	}
 }
 
+// GuardrailBlock is the code of a text that a guardrail stops.
+const GuardrailBlock = "guardrail_block"
+
+// guardrailProblem is the body of that error, in the form of the gateway (document 3, 7.10 and 10.2).
+type guardrailProblem struct {
+	Error guardrailFields `json:"error"`
+	Code  string          `json:"code"` // as every error of this surface has it
+}
+
+type guardrailFields struct {
+	Message      string `json:"message"`
+	Type         string `json:"type"`
+	Code         string `json:"code"`
+	GuardrailKey any    `json:"guardrail_key,omitempty"`
+	Action       any    `json:"action,omitempty"`
+	Findings     any    `json:"findings,omitempty"`
+}
+
 // problem is the body of an error. The numbers are of a budget that is used up. Where there is no token at all error is a title,
 // and message says what is missing (document 3, 1.3).
 type problem struct {
@@ -142,6 +162,14 @@ type problem struct {
 
 // AppendProblem writes the body of an error.
 func AppendProblem(dst []byte, p *endpoint.Problem) []byte {
+	if p.Code == GuardrailBlock {
+		encoded, err := json.Marshal(guardrailProblem{guardrailFields{
+			p.Message, GuardrailBlock, GuardrailBlock, p.Details["guardrail_key"], p.Details["action"], p.Details["findings"],
+		}, p.Code})
+		if err == nil { // else of details that no rule makes
+			return append(dst, encoded...)
+		}
+	}
 	body := problem{Error: p.Message, Code: p.Code}
 	details := make(map[string]any, len(p.Details))
 	for name, value := range p.Details {

@@ -7,6 +7,7 @@ import (
 
 	"parley/actors/core/failure"
 	"parley/httpedge/endpoint"
+	"parley/proto/failurepb"
 )
 
 // TestProblems: an error is {error, code}; the numbers of a budget stand beside them, everything else is in the details, in the
@@ -26,4 +27,14 @@ func TestProblems(t *testing.T) {
 		got := AppendProblem(nil, &endpoint.Problem{Code: "some_code", Message: "text", Details: Wording().Details(refused)})
 		require.Equal(t, c.want, string(got))
 	}
+}
+
+// TestGuardrailProblem: a text that a guardrail stops is told of in the form of the gateway (document 3, 7.10 and 10.2).
+func TestGuardrailProblem(t *testing.T) {
+	refused := failure.Verbatim(failurepb.Code_GUARDRAIL_BLOCKED, "Not here.").With("guardrail_key", "words").With("action", "block").With("findings", []any{})
+	known := Refusals()[refused.Code]
+	got := AppendProblem(nil, &endpoint.Problem{Status: known.Status, Code: known.Code, Message: Wording().Text(refused), Details: Wording().Details(refused)})
+	require.Equal(t, 400, known.Status)
+	require.JSONEq(t, `{"error":{"message":"Not here.","type":"guardrail_block","code":"guardrail_block","guardrail_key":"words","action":"block","findings":[]},
+		"code":"guardrail_block"}`, string(got))
 }

@@ -125,6 +125,9 @@ func (a *api) answerCalls(ctx context.Context, in *createResponseIn, w *waitingC
 		if failed != nil {
 			return nil, w.r.notFound(failed)
 		}
+		if failed = blocked(reply.GetTurn()); failed != nil {
+			return nil, failed
+		}
 		return a.completed(ctx, whole, reply.GetTurn())
 	}
 	if err = stream.Admit(); err != nil {

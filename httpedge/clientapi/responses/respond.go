@@ -2,12 +2,14 @@ package responses
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 
 	"parley/actors/core/failure"
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/clientapi/render"
+	"parley/httpedge/endpoint"
 	"parley/httpedge/filing"
 	"parley/httpedge/turns"
 	"parley/proto/agentpb"
@@ -71,7 +73,23 @@ func (a *api) respond(ctx context.Context, r *responding) (*conversationpb.TurnR
 		return nil, nil, a.refused(ctx, r, err)
 	}
 	r.queued = reply.GetAccepted()
+	if err = blocked(reply.GetTurn()); err != nil {
+		return nil, nil, err
+	}
 	return reply.GetTurn(), nil, nil
+}
+
+// blocked is the refusal of a turn that ended because a guardrail stopped what the model said (document 3, 7.10); nil = none did.
+func blocked(turn *conversationpb.TurnResult) error {
+	told := turn.GetError()
+	if told.GetCode() != handler.GuardrailBlock {
+		return nil
+	}
+	problem := &endpoint.Problem{Status: http.StatusBadRequest, Code: handler.GuardrailBlock, Message: told.GetMessage()}
+	if len(told.GetDetails()) > 0 && json.Unmarshal(told.GetDetails(), &problem.Details) != nil {
+		problem.Details = nil // of a log that is not ours
+	}
+	return problem
 }
 
 // refused returns the failure for a turn that was not started, and deletes the files that were stored for it.

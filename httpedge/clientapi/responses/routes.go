@@ -28,6 +28,7 @@ func Routes(shared *handler.API) []endpoint.Route {
 				failurepb.Code_CONVERSATION_BUSY, failurepb.Code_ACTION_PENDING, failurepb.Code_QUOTA_REACHED,
 				failurepb.Code_ATTACHMENTS_DISABLED, failurepb.Code_TOO_MANY_FILES, failurepb.Code_UNSUPPORTED_FILE_TYPE,
 				failurepb.Code_SECRETS_UNAVAILABLE, failurepb.Code_STORAGE_FULL, failurepb.Code_STORAGE_FAILED,
+				failurepb.Code_GUARDRAIL_BLOCKED, failurepb.Code_GUARDRAIL_MISSING,
 			),
 		} {
 			option(route)

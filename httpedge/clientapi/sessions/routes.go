@@ -31,10 +31,11 @@ func Routes(shared *handler.API) []endpoint.Route {
 	)
 	sessions := endpoint.Tag("Sessions")
 	writes := endpoint.Errors(failurepb.Code_STORAGE_FULL, failurepb.Code_STORAGE_FAILED)
+	unsaid := endpoint.Errors(failurepb.Code_GUARDRAIL_BLOCKED, failurepb.Code_GUARDRAIL_MISSING)
 	routes := []endpoint.Route{
 		endpoint.On("POST /agents/sessions", "agents:write", a.createSession, endpoint.Unaudited("the log of its session is its record, written with what it changes"),
 			sessions, endpoint.Summary("Create a session with an agent; nothing runs"), endpoint.Status(201), endpoint.Idempotent(),
-			endpoint.Errors(invalid, noAgent, inactive, failurepb.Code_INVALID_METADATA, badBudget, noBudget, bound, mayNot, sealing), writes),
+			endpoint.Errors(invalid, noAgent, inactive, failurepb.Code_INVALID_METADATA, badBudget, noBudget, bound, mayNot, sealing, failurepb.Code_GUARDRAIL_MISSING), writes),
 		endpoint.On("GET /agents/sessions", "agents:read", a.listSessions,
 			sessions, endpoint.Summary("List the sessions that the caller may see, newest created first"),
 			endpoint.Errors(invalid, failurepb.Code_INVALID_LIMIT, failurepb.Code_INVALID_STATUS, failurepb.Code_INVALID_CURSOR)),
@@ -61,7 +62,7 @@ func Routes(shared *handler.API) []endpoint.Route {
 			sessions, endpoint.Summary("Resolve a pending action; the turn goes on once none is pending any more"),
 			endpoint.Timeout(a.Config.TurnTimeout), endpoint.AlsoAs[resumedSchema](202, "The turn goes on: in the background, as a run, or because it takes longer than callers may wait"),
 			endpoint.Errors(invalid, failurepb.Code_INVALID_APPROVED_ARGS, failurepb.Code_INVALID_CLIENT_TOOL_RESULT, missing,
-				conflict, failurepb.Code_ACTION_FORBIDDEN, failurepb.Code_ACTION_NOT_PENDING, failurepb.Code_ACTION_EXPIRED, sealing), writes),
+				conflict, failurepb.Code_ACTION_FORBIDDEN, failurepb.Code_ACTION_NOT_PENDING, failurepb.Code_ACTION_EXPIRED, sealing), writes, unsaid),
 		endpoint.On("POST /agents/sessions/{id}/cancel", "agents:write", a.cancelSession,
 			sessions, endpoint.Summary("Cancel the session's turn, and the background run that holds it"),
 			endpoint.Also(202, "The turn is still winding down, or its node cannot confirm in time"),
