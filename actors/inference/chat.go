@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"time"
 
@@ -66,7 +67,23 @@ func (c *Caller) chat(ctx context.Context, call *Call, t *target, used *consumed
 	if err != nil {
 		return nil, err
 	}
-	return said.append(call), nil
+	answer, rendered := said.append(call)
+	c.keep(t, said, rendered)
+	return answer, nil
+}
+
+// again gives an answer that was kept. It costs nothing, but counts as a request.
+func (c *Caller) again(ctx context.Context, call *Call, t *target, rendered []byte) ([]byte, error) {
+	if err := c.admit(ctx, call, t); err != nil {
+		return nil, err
+	}
+	call.Cache.Hit = true
+	c.parts.Book(Usage{
+		TenantID: call.TenantID, ProjectID: call.ProjectID, UserID: call.UserID, TokenID: call.TokenID,
+		Model: t.key, Routing: call.Routing, Service: t.service, CacheHit: true, Priced: true,
+	})
+	dst := appendHead(make([]byte, 0, len(rendered)+512), call, 0)
+	return appendTail(append(dst, rendered...), call, &consumed{}), nil
 }
 
 // completion is a whole answer.
@@ -126,16 +143,16 @@ func (s *completion) cut() bool {
 	return true
 }
 
-// append renders the answer (document 3, 10.2).
-func (s *completion) append(call *Call) []byte {
-	dst := make([]byte, 0, s.size()+512)
-	dst = append(dst, `{"id":`...)
-	dst = appendID(dst)
-	dst = append(dst, `,"object":"chat.completion","created":`...)
-	dst = strconv.AppendInt(dst, createdAt(s.created), 10)
-	dst = append(dst, `,"model":`...)
-	dst = rawjson.AppendString(dst, call.Model)
-	dst = append(dst, `,"system_fingerprint":`...)
+// short says whether an answer reached a length limit.
+func (s *completion) short() bool {
+	return slices.ContainsFunc(s.choices, func(choice chat.Delta) bool { return choice.Finish == chat.Length })
+}
+
+// append renders the answer (document 3, 10.2). said is the part of it that is the model's, and not of the call.
+func (s *completion) append(call *Call) (answer, said []byte) {
+	dst := appendHead(make([]byte, 0, s.size()+512), call, s.created)
+	begin := len(dst)
+	dst = append(dst, `"system_fingerprint":`...)
 	dst = appendOrNull(dst, s.fingerprint)
 	dst = append(dst, `,"choices":[`...)
 	for i := range s.choices {
@@ -144,8 +161,27 @@ func (s *completion) append(call *Call) []byte {
 		}
 		dst = appendChoice(dst, &s.choices[i])
 	}
-	dst = append(dst, `],"usage":`...)
-	dst = s.used.append(dst)
+	dst = append(dst, ']')
+	end := len(dst)
+	dst = appendTail(dst, call, &s.used)
+	return dst, dst[begin:end]
+}
+
+// appendHead begins an answer: with what each call has of its own.
+func appendHead(dst []byte, call *Call, created int64) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = appendID(dst)
+	dst = append(dst, `,"object":"chat.completion","created":`...)
+	dst = strconv.AppendInt(dst, createdAt(created), 10)
+	dst = append(dst, `,"model":`...)
+	dst = rawjson.AppendString(dst, call.Model)
+	return append(dst, ',')
+}
+
+// appendTail ends an answer.
+func appendTail(dst []byte, call *Call, used *consumed) []byte {
+	dst = append(dst, `,"usage":`...)
+	dst = used.append(dst)
 	dst = append(dst, `,"request_id":`...)
 	dst = rawjson.AppendString(dst, call.RequestID)
 	return append(dst, '}')

@@ -41,6 +41,8 @@ type Config struct {
 	// stream. Default 32 MiB, 2 MiB, 64 MiB.
 	MaxAnswerBytes, MaxStreamBytes int64
 	MaxChunkBytes                  int
+	// MaxCacheBytes bounds the answers that are kept of models whose records say so; 0 = none are. Default 64 MiB.
+	MaxCacheBytes int64
 }
 
 // DefaultConfig returns the settings in force unless configured otherwise.
@@ -49,6 +51,7 @@ func DefaultConfig() Config {
 		RequestTimeout: 2 * time.Minute, StreamTimeout: 30 * time.Minute, MaxAttempts: 3, RetryDelay: 200 * time.Millisecond, RetryMax: 5 * time.Second,
 		BreakerThreshold: 5, BreakerReset: 30 * time.Second, MaxConcurrent: 4096,
 		MaxAnswerBytes: 32 << 20, MaxStreamBytes: 64 << 20, MaxChunkBytes: 2 << 20,
+		MaxCacheBytes: 64 << 20,
 	}
 }
 
@@ -63,6 +66,9 @@ func (c Config) Validate() error {
 	}
 	if c.BreakerThreshold < 0 || (c.BreakerThreshold > 0 && c.BreakerReset <= 0) {
 		errs = append(errs, errors.New("inference: breaker_threshold must not be negative, breaker_reset must be positive"))
+	}
+	if c.MaxCacheBytes < 0 {
+		errs = append(errs, errors.New("inference: max_cache_bytes must not be negative"))
 	}
 	if c.MaxAttempts < 1 || c.MaxConcurrent < 1 || c.MaxAnswerBytes < 1 || c.MaxStreamBytes < 1 || c.MaxChunkBytes < 1 {
 		errs = append(errs, errors.New("inference: max_attempts, max_concurrent and the size limits must be at least 1"))
@@ -102,6 +108,7 @@ type Usage struct {
 	Routing                              string // key of the dynamic model that chose it, "" = none did
 	Service                              string // chat, embeddings, moderations, audio.speech, audio.transcriptions, audio.translations
 	Failed                               bool
+	CacheHit                             bool // the answer was one that was kept: nothing was consumed
 	InputTokens, OutputTokens            int64
 	CachedInputTokens                    int64 // part of the input
 	AudioMillis, Characters              int64 // that were heard or spoken
@@ -130,6 +137,13 @@ type Call struct {
 	Model     string         // key of the record
 	Routing   string         // key of the dynamic model that has chosen it
 	Body      rawjson.Fields // the request's body; its values are kept until the call ends
+	Cache     *Cache         // nil = the model answers itself, and its answer is not kept
+}
+
+// Cache is what a caller wants of kept answers, and learns of them.
+type Cache struct {
+	Fresh bool // the model answers itself; its answer is kept in the place of an older one
+	Hit   bool // said by Chat: the answer is one that was kept
 }
 
 // Caller makes calls. It is safe for concurrent use.
@@ -141,6 +155,7 @@ type Caller struct {
 	running  atomic.Int64
 	refused  provider.Learned // parameters that models were seen to refuse
 	paces    paces
+	cache    *cache
 }
 
 // New returns a Caller. The configuration must be valid.
@@ -160,7 +175,7 @@ func New(config Config, parts Parts) *Caller {
 	c := &Caller{config: config, parts: parts, client: parts.Client, executor: provider.New(provider.Config{
 		RetryBase: config.RetryDelay, RetryMax: config.RetryMax, MaxRetryAfter: config.RetryMax, Circuits: parts.Circuits,
 		Metrics: "parley_gateway", Label: "service", Logger: parts.Logger, Registerer: parts.Registerer,
-	})}
+	}), cache: newCache(config.MaxCacheBytes, parts.Registerer)}
 	return c
 }
 
@@ -203,15 +218,25 @@ type target struct {
 	without   []string    // parameters that the provider refuses in this call
 	sounds    sound       // what a call is charged for whose provider may have heard it
 	sent      atomic.Bool // a connection to the provider took what is asked, and it was not refused
+	keeps     *keptKey    // under which the answer is kept; nil = it is not
 }
 
 // find looks up a model that supports the service, and begins a call to it.
 func (c *Caller) find(call *Call, service string, categories ...string) (*target, *Error) {
 	t, failed := c.lookup(call, service, categories...)
 	if failed == nil {
-		t.made = c.executor.Start(provider.Call{Name: service, Attrs: []slog.Attr{slog.String("model", t.key)}})
+		c.start(call, t)
 	}
 	return t, failed
+}
+
+// start begins a call to a model.
+func (c *Caller) start(call *Call, t *target) {
+	attrs := []slog.Attr{slog.String("model", t.key)}
+	if call.Routing != "" {
+		attrs = append(attrs, slog.String("routing", call.Routing))
+	}
+	t.made = c.executor.Start(provider.Call{Name: t.service, Attrs: attrs})
 }
 
 func (c *Caller) lookup(call *Call, service string, categories ...string) (*target, *Error) {

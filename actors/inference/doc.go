@@ -21,6 +21,13 @@
 // what is held is what the dearest of those that are left may cost. What goes on before and after the choice (guardrails) is outside of
 // this package: it sees one call and one answer, whose model is the one that ran.
 //
+// # Answers that are kept
+//
+// A model whose record has a cache keeps what it said, unstreamed, for the very same request (cache.go): in memory, bounded by bytes and by a
+// number for each model. The key is a hash of all that an answer follows from, the model's record and its provider among it, so nothing
+// has to be forgotten when those change. Guardrails are outside: they see each call and each answer, a kept one, too. A hit
+// is no call to a provider: it is booked as a request that took nothing, and asks the door for no money.
+//
 // # Sound
 //
 // A recording is sent to its provider as it is read, anew for each attempt: it is never in memory. What it is charged by is how long

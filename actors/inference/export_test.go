@@ -12,6 +12,9 @@ func Treatments() map[string]map[string]string {
 	return all
 }
 
+// KeptBytes is the memory that kept answers take.
+func (c *Caller) KeptBytes() int64 { return c.cache.size() }
+
 // Neutral is the values of a parameter that are nowhere refused.
 func Neutral(name string) []string {
 	row, _ := parameterOf(name)

@@ -134,10 +134,14 @@ func (c *Caller) unstreamed(ctx context.Context, call *Call, how *manner) ([]byt
 
 func (c *Caller) tryWhole(ctx context.Context, r *route, at int, how *manner) ([]byte, error) {
 	call := r.tried[at]
-	t, refused := c.find(call, how.service, how.categories...)
+	t, refused := c.lookup(call, how.service, how.categories...)
 	if refused != nil {
 		return nil, refused
 	}
+	if said := c.recall(call, t); said != nil {
+		return c.again(ctx, call, t, said)
+	}
+	c.start(call, t)
 	if r.by != "" {
 		var release context.CancelFunc
 		ctx, release = context.WithTimeoutCause(ctx, r.left(at), provider.ErrTotal)

@@ -27,10 +27,7 @@ func (c *Caller) pay(ctx context.Context, call *Call, t *target) error {
 	if c.parts.Door == nil || !c.parts.Door.Guards(call.TenantID) {
 		return nil
 	}
-	entering := &quota.Call{
-		TenantID: call.TenantID, ProjectID: call.ProjectID, UserID: call.UserID, TokenID: call.TokenID,
-		Model: t.key, Provider: t.record.GetProviderKey(),
-	}
+	entering := entering(call, t)
 	if t.hasSound() {
 		t.hold(entering)
 		pass, err := c.parts.Door.Enter(ctx, entering)
@@ -56,6 +53,32 @@ func (c *Caller) pay(ctx context.Context, call *Call, t *target) error {
 		t.paid.output = outlay.Afforded(held)
 	}
 	return nil
+}
+
+// admit asks the door for a call that costs nothing: rates of requests count it, and what bounds the size of requests holds.
+func (c *Caller) admit(ctx context.Context, call *Call, t *target) error {
+	if c.parts.Door == nil || !c.parts.Door.Guards(call.TenantID) {
+		return nil
+	}
+	outlay, limit, refused := t.outlay(call)
+	if refused != nil {
+		return refused
+	}
+	entering := entering(call, t)
+	entering.Domain, entering.Free, entering.InputTokens, entering.OutputTokens = quota.LLM, true, outlay.Input, limit
+	pass, err := c.parts.Door.Enter(ctx, entering)
+	if err == nil && pass != nil {
+		pass.Settle(0, 0)
+	}
+	return notLetIn(ctx, err)
+}
+
+// entering is what the door is told of any call.
+func entering(call *Call, t *target) *quota.Call {
+	return &quota.Call{
+		TenantID: call.TenantID, ProjectID: call.ProjectID, UserID: call.UserID, TokenID: call.TokenID,
+		Model: t.key, Provider: t.record.GetProviderKey(),
+	}
 }
 
 // outlay is what a call may cost with a model, and the cap of its output as far as anybody has said one.

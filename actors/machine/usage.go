@@ -18,7 +18,11 @@ const (
 	UsageUnpriced    // requests whose cost is unknown or a lower bound
 	UsageAudioMillis // of sound that was heard or spoken
 	UsageCharacters  // of text that was spoken
-	UsageColumns     // number of columns
+	UsageCacheHits   // requests that were answered with an answer that was kept
+	// Of a dynamic model: calls of the models that it chose, and of its decider, and what they cost. They have rows of their own besides.
+	UsageRouted
+	UsageRoutedCostNanoUSD
+	UsageColumns // number of columns
 )
 
 // UsageNumbers are added to one row; none is negative.

@@ -64,8 +64,9 @@ func serveCounted(t *testing.T) *counted {
 	return k
 }
 
-func used(part string, start int64, requests, failed, input, output, nano, unpriced int64) *nodepb.UsageRow {
+func used(part string, start int64, requests, failed, input, output, nano, unpriced int64, more ...int64) *nodepb.UsageRow {
 	numbers := machine.UsageNumbers{requests, failed, input, output, 0, nano, unpriced}
+	copy(numbers[machine.UsageAudioMillis:], more)
 	return &nodepb.UsageRow{Part: part, Start: start, Values: numbers[:]}
 }
 
@@ -153,6 +154,14 @@ func TestAnalyticsShapes(t *testing.T) {
 		},
 		"timeseries": []any{answer{"period": "2026-01-01T00:00:00Z", "calls": 5.0, "total_tokens": 165.0, "cost": 1.500000001}},
 	}, got)
+
+	k.usage = &nodepb.UsageReply{Rows: []*nodepb.UsageRow{used("any", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1_500_000_000), used("b", 0, 5, 0, 10, 5, 0, 0, 0, 0, 3)}}
+	_, got = k.ask(owner, "GET", "/analytics/usage", "")
+	require.Equal(t, []any{5.0, 3.0}, []any{inner(t, got, "totals")["calls"], inner(t, got, "totals")["cache_hits"]})
+	rows, _ = got["by_model"].([]any)
+	require.Len(t, rows, 2)
+	dynamic, _ := rows[0].(answer)
+	require.Equal(t, []any{"any", 0.0, 0.0, 2.0, 1.5}, []any{dynamic["model_key"], dynamic["calls"], dynamic["cost"], dynamic["routed_calls"], dynamic["routed_cost"]})
 
 	k.usage = &nodepb.UsageReply{Rows: []*nodepb.UsageRow{used("", 0, 1, 1, 0, 0, 0, 0), used("ann", 0, 1, 0, 3, 4, 7_000_000_000, 0), used("eve", 0, 1, 0, 1, 1, 1, 0)}}
 	numbers := func(requests, failed, input, output, dollars float64, more answer) answer {

@@ -31,6 +31,18 @@ func TestModelFromBeginningToEnd(t *testing.T) {
 		[]any{changed["key"], changed["name"], changed["pricing"], changed["settings"], changed["supportsToolCalls"]})
 	require.Equal(t, "Bigger", k.done("PATCH /models/"+key, `{"name":"Bigger"}`, "model")["name"])
 
+	require.Nil(t, model["cache"])
+	whole := answer{"enabled": true, "ttlSeconds": 3600.0, "maxCacheSize": 1000.0}
+	require.Equal(t, whole, k.done("PATCH /models/"+key, `{"cache":{"enabled":true}}`, "model")["cache"])
+	require.Equal(t, whole, k.done("PATCH /models/"+key, `{"name":"Bigger"}`, "model")["cache"], "what is not said stays")
+	k.refused("PATCH /models/"+key, `{"category":"embedding"}`, 400, "invalid_request", "cache: answers are kept of models of category llm that are not dynamic; a dynamic model gives those that are kept of the models it chooses from")
+	require.Equal(t, answer{"enabled": false, "ttlSeconds": 60.0, "maxCacheSize": 7.0},
+		k.done("PUT /models/"+key, `{"cache":{"enabled":false,"ttlSeconds":60,"maxCacheSize":7},"semanticCache":{"enabled":true}}`, "model")["cache"])
+	require.Nil(t, k.done("PATCH /models/"+key, `{"cache":null}`, "model")["cache"])
+	k.done("POST /models", `{"key":"keeping","name":"K","providerKey":"acme","category":"llm","modelId":"k","pricing":{},"settings":{},"cache":{"enabled":true,"ttlSeconds":5}}`, "")
+	require.Equal(t, answer{"enabled": true, "ttlSeconds": 5.0, "maxCacheSize": 1000.0}, k.done("GET /models/keeping", "", "model")["cache"])
+	k.done("DELETE /models/keeping", "", "")
+
 	k.done("POST /models", `{"key":"vectors","name":"Vectors","providerKey":"acme","category":"embedding","modelId":"v","pricing":{},"settings":{}}`, "")
 	list := k.done("GET /models?includeProviders=true", "", "")
 	require.Equal(t, []any{key, "scripted", "scripted-stt", "scripted-tts", "vectors"}, keysOf(t, list["models"], "key"))
@@ -93,6 +105,13 @@ func TestModelsAreRefused(t *testing.T) {
 	k.done("POST /models", with("", ""), "")
 	k.refused("POST /models", with("", ""), 409, "conflict", "A model with this key already exists")
 	k.refused("PATCH /models/k", `{"providerKey":"none"}`, 400, "invalid_request", "Provider not found: none")
+	for cache, text := range map[string]string{
+		`{"ttlSeconds":5}`:                       "cache.enabled is required",
+		`{"enabled":true,"ttlSeconds":0}`:        "cache.ttlSeconds must be between 1 and 2592000",
+		`{"enabled":true,"maxCacheSize":100001}`: "cache.maxCacheSize must be between 1 and 100000",
+	} {
+		k.refused("PATCH /models/k", `{"cache":`+cache+`}`, 400, "invalid_request", text)
+	}
 	k.refused("PATCH /models/k", `{"name":null}`, 400, "invalid_request", "name must be a string")
 	k.refused("PATCH /models/k", `{"supportsToolCalls":null}`, 400, "invalid_request", "supportsToolCalls must be true or false")
 	k.refused("PATCH /models/k", `{"name":""}`, 400, "invalid_request", "name must be 1 to 200 characters")

@@ -174,7 +174,7 @@ func (x *exchange) eachHeader(set func(name, value string)) {
 	}
 	if allowed := x.mux.cors.allow(x.Header("Origin")); allowed != "" {
 		set("Access-Control-Allow-Origin", allowed)
-		set("Access-Control-Expose-Headers", "X-Request-Id, X-Served-By, X-Read-Stale, Retry-After, "+headerReplayed+", "+
+		set("Access-Control-Expose-Headers", "X-Request-Id, X-Served-By, X-Read-Stale, X-Service-Cache, Retry-After, "+headerReplayed+", "+
 			"Content-Disposition, Content-Range, ETag")
 	}
 	if !x.mux.cors.any {

@@ -30,6 +30,13 @@ type Call struct {
 	RequestID string // request_id of the answer
 	Model     string
 	Body      rawjson.Fields // may be kept until the call ends
+	Cache     *Cache         // nil = the model answers itself, and its answer is not kept
+}
+
+// Cache is what a caller wants of answers that are kept, and learns of them.
+type Cache struct {
+	Fresh bool // the model answers itself; its answer is kept in the place of an older one
+	Hit   bool // said by Chat: the answer is one that was kept
 }
 
 // API holds the handlers of the gateway.

@@ -16,11 +16,11 @@ import (
 	"parley/proto/failurepb"
 )
 
-// rails are guardrails by keys; the model "relayed" has "in" and "out".
+// rails are guardrails by keys; the models "relayed" and "keeping" have "in" and "out".
 type rails map[string]*guardrail.Guardrail
 
 func (rails) Keys(_, model string) (input, output string, err error) {
-	if model == "relayed" {
+	if model == "relayed" || model == "keeping" {
 		return "in", "out", nil
 	}
 	return "", "", nil
@@ -40,12 +40,17 @@ func railed(t *testing.T, k *kit, rules map[string]string) *kit {
 	t.Helper()
 	made := rails{}
 	for key, text := range rules {
-		rail, wrong := guardrail.Of(&directorypb.Guardrail{Key: key, Name: key, Enabled: true, Action: guardrail.Redact, Rules: []byte(text)})
-		require.Nil(t, wrong)
-		made[key] = rail
+		made[key] = rail(t, key, text)
 	}
 	k.api.Guard(made)
 	return k
+}
+
+func rail(t *testing.T, key, rules string) *guardrail.Guardrail {
+	t.Helper()
+	made, wrong := guardrail.Of(&directorypb.Guardrail{Key: key, Name: key, Enabled: true, Action: guardrail.Redact, Rules: []byte(rules)})
+	require.Nil(t, wrong)
+	return made
 }
 
 func ask(text string) string {

@@ -17,9 +17,13 @@ func (a *API) chatCompletions(ctx context.Context, in *chatInput, stream endpoin
 	if in.True("stream") {
 		return nil, a.stream(ctx, call, stream)
 	}
+	call.Cache = in.cache()
 	answer, err := a.models.Chat(ctx, call)
 	if err != nil {
 		return nil, err
+	}
+	if headers, ok := endpoint.RequestFrom(ctx).(endpoint.Headers); ok && call.Cache != nil && call.Cache.Hit {
+		headers.AnswerHeader("X-Service-Cache", "hit")
 	}
 	return &chatCompletion{whole: whole{answer}}, nil
 }

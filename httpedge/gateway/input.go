@@ -88,8 +88,24 @@ type chatInput struct {
 	WebSearchOptions     json.RawMessage   `json:"web_search_options" doc:"As audio"`
 	ExtraBody            json.RawMessage   `json:"extra_body" doc:"Further fields for the provider, in its own form"`
 	RequestID            string            `json:"request_id" doc:"Comes back in the answer"`
+	CacheControl         string            `header:"Cache-Control" doc:"no-cache: the model answers, not its cache; no-store: nor is the answer kept"`
 
 	fields
+}
+
+// cache is what a request that is not streamed wants of answers that are kept: no-cache asks for a new one, no-store for one that is not kept
+// either.
+func (in *chatInput) cache() *Cache {
+	wants := &Cache{}
+	for directive := range strings.SplitSeq(strings.ToLower(in.CacheControl), ",") {
+		switch strings.TrimSpace(directive) {
+		case "no-store":
+			return nil
+		case "no-cache":
+			wants.Fresh = true
+		}
+	}
+	return wants
 }
 
 // UnmarshalJSON keeps the body as it is.

@@ -64,7 +64,7 @@ func (m models) ChatStream(ctx context.Context, call *gateway.Call, emit func([]
 func translated(call *gateway.Call) *inference.Call {
 	return &inference.Call{
 		TenantID: call.Caller.TenantID, ProjectID: call.Caller.ProjectID, UserID: call.Caller.UserID,
-		RequestID: call.RequestID, Model: call.Model, Body: call.Body,
+		RequestID: call.RequestID, Model: call.Model, Body: call.Body, Cache: (*inference.Cache)(call.Cache),
 	}
 }
 
@@ -118,12 +118,16 @@ func (k *kit) catalog(provider string) func(projectID, key string) (*agentpb.Mod
 		callee   *agentpb.Model
 		category string
 	}{
-		"relayed": {callee, "llm"}, "embed": {callee, "embedding"}, "moderate": {callee, "moderation"},
+		"relayed": {callee, "llm"}, "keeping": {callee, "llm"}, "embed": {callee, "embedding"}, "moderate": {callee, "moderation"},
 		"scripted": {scripted, "llm"}, "words": {&agentpb.Model{Provider: agentpb.Provider_SCRIPTED}, "embedding"},
 	}
 	return func(_, key string) (*agentpb.Model, *directorypb.Model, bool) {
 		one, ok := known[key]
-		return one.callee, &directorypb.Model{Key: key, Category: one.category, ProviderKey: "main"}, ok
+		record := &directorypb.Model{Id: "mdl_" + key, Key: key, Category: one.category, ProviderKey: "main"}
+		if key == "keeping" {
+			record.Cache = &directorypb.ModelCache{Enabled: true, TtlSeconds: 3600, Most: 100}
+		}
+		return one.callee, record, ok
 	}
 }
 
@@ -196,10 +200,19 @@ func serve(tb testing.TB, answer http.HandlerFunc, change ...func(*gateway.Confi
 // post sends a body and checks the answer against the document.
 func (k *kit) post(path, body string) (int, http.Header, string) {
 	k.t.Helper()
+	return k.postWith(path, body, "")
+}
+
+// postWith is post with a Cache-Control header, "" = without.
+func (k *kit) postWith(path, body, control string) (int, http.Header, string) {
+	k.t.Helper()
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, k.url+path, bytes.NewBufferString(body))
 	require.NoError(k.t, err)
 	request.Header.Set("Authorization", "Bearer me")
 	request.Header.Set("Content-Type", "application/json")
+	if control != "" {
+		request.Header.Set("Cache-Control", control)
+	}
 	response, err := k.client.Do(request)
 	require.NoError(k.t, err)
 	defer func() { _ = response.Body.Close() }()

@@ -1439,6 +1439,7 @@ type Model struct {
 	CreatedBy       string                 `protobuf:"bytes,17,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
 	InputGuardrail  string                 `protobuf:"bytes,24,opt,name=input_guardrail,json=inputGuardrail,proto3" json:"input_guardrail,omitempty"` // key of a guardrail; it need not exist
 	OutputGuardrail string                 `protobuf:"bytes,25,opt,name=output_guardrail,json=outputGuardrail,proto3" json:"output_guardrail,omitempty"`
+	Cache           *ModelCache            `protobuf:"bytes,26,opt,name=cache,proto3" json:"cache,omitempty"` // unset: no answer is kept
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1606,6 +1607,74 @@ func (x *Model) GetOutputGuardrail() string {
 	return ""
 }
 
+func (x *Model) GetCache() *ModelCache {
+	if x != nil {
+		return x.Cache
+	}
+	return nil
+}
+
+// ModelCache is how answers of a model are kept, and given again to the same request.
+type ModelCache struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Enabled       bool                   `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
+	TtlSeconds    int64                  `protobuf:"varint,2,opt,name=ttl_seconds,json=ttlSeconds,proto3" json:"ttl_seconds,omitempty"`
+	Most          int64                  `protobuf:"varint,3,opt,name=most,proto3" json:"most,omitempty"` // answers on a node
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelCache) Reset() {
+	*x = ModelCache{}
+	mi := &file_directorypb_directory_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelCache) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelCache) ProtoMessage() {}
+
+func (x *ModelCache) ProtoReflect() protoreflect.Message {
+	mi := &file_directorypb_directory_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelCache.ProtoReflect.Descriptor instead.
+func (*ModelCache) Descriptor() ([]byte, []int) {
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ModelCache) GetEnabled() bool {
+	if x != nil {
+		return x.Enabled
+	}
+	return false
+}
+
+func (x *ModelCache) GetTtlSeconds() int64 {
+	if x != nil {
+		return x.TtlSeconds
+	}
+	return 0
+}
+
+func (x *ModelCache) GetMost() int64 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
 // Provider is where models are called, and with which credentials.
 type Provider struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1627,7 +1696,7 @@ type Provider struct {
 
 func (x *Provider) Reset() {
 	*x = Provider{}
-	mi := &file_directorypb_directory_proto_msgTypes[16]
+	mi := &file_directorypb_directory_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1639,7 +1708,7 @@ func (x *Provider) String() string {
 func (*Provider) ProtoMessage() {}
 
 func (x *Provider) ProtoReflect() protoreflect.Message {
-	mi := &file_directorypb_directory_proto_msgTypes[16]
+	mi := &file_directorypb_directory_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1652,7 +1721,7 @@ func (x *Provider) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Provider.ProtoReflect.Descriptor instead.
 func (*Provider) Descriptor() ([]byte, []int) {
-	return file_directorypb_directory_proto_rawDescGZIP(), []int{16}
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Provider) GetId() string {
@@ -1759,7 +1828,7 @@ type Shield struct {
 
 func (x *Shield) Reset() {
 	*x = Shield{}
-	mi := &file_directorypb_directory_proto_msgTypes[17]
+	mi := &file_directorypb_directory_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1771,7 +1840,7 @@ func (x *Shield) String() string {
 func (*Shield) ProtoMessage() {}
 
 func (x *Shield) ProtoReflect() protoreflect.Message {
-	mi := &file_directorypb_directory_proto_msgTypes[17]
+	mi := &file_directorypb_directory_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1784,7 +1853,7 @@ func (x *Shield) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shield.ProtoReflect.Descriptor instead.
 func (*Shield) Descriptor() ([]byte, []int) {
-	return file_directorypb_directory_proto_rawDescGZIP(), []int{17}
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Shield) GetId() string {
@@ -1886,7 +1955,7 @@ type Guardrail struct {
 
 func (x *Guardrail) Reset() {
 	*x = Guardrail{}
-	mi := &file_directorypb_directory_proto_msgTypes[18]
+	mi := &file_directorypb_directory_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1898,7 +1967,7 @@ func (x *Guardrail) String() string {
 func (*Guardrail) ProtoMessage() {}
 
 func (x *Guardrail) ProtoReflect() protoreflect.Message {
-	mi := &file_directorypb_directory_proto_msgTypes[18]
+	mi := &file_directorypb_directory_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1911,7 +1980,7 @@ func (x *Guardrail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Guardrail.ProtoReflect.Descriptor instead.
 func (*Guardrail) Descriptor() ([]byte, []int) {
-	return file_directorypb_directory_proto_rawDescGZIP(), []int{18}
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Guardrail) GetId() string {
@@ -2029,7 +2098,7 @@ type QuotaPolicy struct {
 
 func (x *QuotaPolicy) Reset() {
 	*x = QuotaPolicy{}
-	mi := &file_directorypb_directory_proto_msgTypes[19]
+	mi := &file_directorypb_directory_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2041,7 +2110,7 @@ func (x *QuotaPolicy) String() string {
 func (*QuotaPolicy) ProtoMessage() {}
 
 func (x *QuotaPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_directorypb_directory_proto_msgTypes[19]
+	mi := &file_directorypb_directory_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2054,7 +2123,7 @@ func (x *QuotaPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaPolicy.ProtoReflect.Descriptor instead.
 func (*QuotaPolicy) Descriptor() ([]byte, []int) {
-	return file_directorypb_directory_proto_rawDescGZIP(), []int{19}
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *QuotaPolicy) GetId() string {
@@ -2174,7 +2243,7 @@ type RequestCount struct {
 
 func (x *RequestCount) Reset() {
 	*x = RequestCount{}
-	mi := &file_directorypb_directory_proto_msgTypes[20]
+	mi := &file_directorypb_directory_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2186,7 +2255,7 @@ func (x *RequestCount) String() string {
 func (*RequestCount) ProtoMessage() {}
 
 func (x *RequestCount) ProtoReflect() protoreflect.Message {
-	mi := &file_directorypb_directory_proto_msgTypes[20]
+	mi := &file_directorypb_directory_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2199,7 +2268,7 @@ func (x *RequestCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestCount.ProtoReflect.Descriptor instead.
 func (*RequestCount) Descriptor() ([]byte, []int) {
-	return file_directorypb_directory_proto_rawDescGZIP(), []int{20}
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RequestCount) GetSince() int64 {
@@ -2246,7 +2315,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_directorypb_directory_proto_msgTypes[21]
+	mi := &file_directorypb_directory_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2258,7 +2327,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_directorypb_directory_proto_msgTypes[21]
+	mi := &file_directorypb_directory_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2271,7 +2340,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_directorypb_directory_proto_rawDescGZIP(), []int{21}
+	return file_directorypb_directory_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Webhook) GetId() string {
@@ -2547,7 +2616,7 @@ const file_directorypb_directory_proto_rawDesc = "" +
 	"\fpublished_by\x18\n" +
 	" \x01(\tR\vpublishedBy\x12\x1d\n" +
 	"\n" +
-	"created_at\x18\v \x01(\x03R\tcreatedAt\"\xbf\x04\n" +
+	"created_at\x18\v \x01(\x03R\tcreatedAt\"\xf3\x04\n" +
 	"\x05Model\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -2574,7 +2643,14 @@ const file_directorypb_directory_proto_rawDesc = "" +
 	"\n" +
 	"created_by\x18\x11 \x01(\tR\tcreatedBy\x12'\n" +
 	"\x0finput_guardrail\x18\x18 \x01(\tR\x0einputGuardrail\x12)\n" +
-	"\x10output_guardrail\x18\x19 \x01(\tR\x0foutputGuardrail\"\xbf\x02\n" +
+	"\x10output_guardrail\x18\x19 \x01(\tR\x0foutputGuardrail\x122\n" +
+	"\x05cache\x18\x1a \x01(\v2\x1c.parley.directory.ModelCacheR\x05cache\"[\n" +
+	"\n" +
+	"ModelCache\x12\x18\n" +
+	"\aenabled\x18\x01 \x01(\bR\aenabled\x12\x1f\n" +
+	"\vttl_seconds\x18\x02 \x01(\x03R\n" +
+	"ttlSeconds\x12\x12\n" +
+	"\x04most\x18\x03 \x01(\x03R\x04most\"\xbf\x02\n" +
 	"\bProvider\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -2690,7 +2766,7 @@ func file_directorypb_directory_proto_rawDescGZIP() []byte {
 	return file_directorypb_directory_proto_rawDescData
 }
 
-var file_directorypb_directory_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_directorypb_directory_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_directorypb_directory_proto_goTypes = []any{
 	(*Tenant)(nil),           // 0: parley.directory.Tenant
 	(*License)(nil),          // 1: parley.directory.License
@@ -2708,37 +2784,39 @@ var file_directorypb_directory_proto_goTypes = []any{
 	(*Definition)(nil),       // 13: parley.directory.Definition
 	(*AgentVersion)(nil),     // 14: parley.directory.AgentVersion
 	(*Model)(nil),            // 15: parley.directory.Model
-	(*Provider)(nil),         // 16: parley.directory.Provider
-	(*Shield)(nil),           // 17: parley.directory.Shield
-	(*Guardrail)(nil),        // 18: parley.directory.Guardrail
-	(*QuotaPolicy)(nil),      // 19: parley.directory.QuotaPolicy
-	(*RequestCount)(nil),     // 20: parley.directory.RequestCount
-	(*Webhook)(nil),          // 21: parley.directory.Webhook
-	nil,                      // 22: parley.directory.User.ServicePermissionsEntry
-	nil,                      // 23: parley.directory.User.MembershipsEntry
-	nil,                      // 24: parley.directory.Membership.ServicePermissionsEntry
-	nil,                      // 25: parley.directory.Group.ServicePermissionsEntry
-	nil,                      // 26: parley.directory.Token.ScopeEntry
+	(*ModelCache)(nil),       // 16: parley.directory.ModelCache
+	(*Provider)(nil),         // 17: parley.directory.Provider
+	(*Shield)(nil),           // 18: parley.directory.Shield
+	(*Guardrail)(nil),        // 19: parley.directory.Guardrail
+	(*QuotaPolicy)(nil),      // 20: parley.directory.QuotaPolicy
+	(*RequestCount)(nil),     // 21: parley.directory.RequestCount
+	(*Webhook)(nil),          // 22: parley.directory.Webhook
+	nil,                      // 23: parley.directory.User.ServicePermissionsEntry
+	nil,                      // 24: parley.directory.User.MembershipsEntry
+	nil,                      // 25: parley.directory.Membership.ServicePermissionsEntry
+	nil,                      // 26: parley.directory.Group.ServicePermissionsEntry
+	nil,                      // 27: parley.directory.Token.ScopeEntry
 }
 var file_directorypb_directory_proto_depIdxs = []int32{
 	1,  // 0: parley.directory.Tenant.license:type_name -> parley.directory.License
-	22, // 1: parley.directory.User.service_permissions:type_name -> parley.directory.User.ServicePermissionsEntry
+	23, // 1: parley.directory.User.service_permissions:type_name -> parley.directory.User.ServicePermissionsEntry
 	7,  // 2: parley.directory.User.sign_in:type_name -> parley.directory.SignIn
 	4,  // 3: parley.directory.User.invite:type_name -> parley.directory.Invite
-	23, // 4: parley.directory.User.memberships:type_name -> parley.directory.User.MembershipsEntry
-	24, // 5: parley.directory.Membership.service_permissions:type_name -> parley.directory.Membership.ServicePermissionsEntry
-	25, // 6: parley.directory.Group.service_permissions:type_name -> parley.directory.Group.ServicePermissionsEntry
+	24, // 4: parley.directory.User.memberships:type_name -> parley.directory.User.MembershipsEntry
+	25, // 5: parley.directory.Membership.service_permissions:type_name -> parley.directory.Membership.ServicePermissionsEntry
+	26, // 6: parley.directory.Group.service_permissions:type_name -> parley.directory.Group.ServicePermissionsEntry
 	8,  // 7: parley.directory.SignIn.second_factor:type_name -> parley.directory.SecondFactor
 	9,  // 8: parley.directory.SignIn.provider_identity:type_name -> parley.directory.ProviderIdentity
-	26, // 9: parley.directory.Token.scope:type_name -> parley.directory.Token.ScopeEntry
+	27, // 9: parley.directory.Token.scope:type_name -> parley.directory.Token.ScopeEntry
 	13, // 10: parley.directory.Agent.draft:type_name -> parley.directory.Definition
 	13, // 11: parley.directory.AgentVersion.definition:type_name -> parley.directory.Definition
-	5,  // 12: parley.directory.User.MembershipsEntry.value:type_name -> parley.directory.Membership
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	16, // 12: parley.directory.Model.cache:type_name -> parley.directory.ModelCache
+	5,  // 13: parley.directory.User.MembershipsEntry.value:type_name -> parley.directory.Membership
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_directorypb_directory_proto_init() }
@@ -2752,7 +2830,7 @@ func file_directorypb_directory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_directorypb_directory_proto_rawDesc), len(file_directorypb_directory_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -19,13 +19,14 @@ import (
 )
 
 // ModelInput is what to create or change of a model. What is nil or empty stays as it is; a new one needs all but Key,
-// Description, Metadata, Multimodal and ToolCalls, which is true by default.
+// Description, Metadata, Multimodal, Cache and ToolCalls, which is true by default.
 type ModelInput struct {
 	Key                                               string // of a new one; made of the name when empty
 	Name, Description, ProviderKey, Category, ModelID *string
 	Settings, Pricing, Metadata                       json.RawMessage // each replaces what is stored
 	Multimodal, ToolCalls                             *bool
 	InputGuardrail, OutputGuardrail                   *string // keys; "" = none
+	Cache                                             *CacheInput
 }
 
 // CreateModel creates a model of a provider that exists.
@@ -193,7 +194,10 @@ func (c *Catalog) applyModel(ctx context.Context, in ModelInput, model *director
 		}
 		*key.into = *key.value
 	}
-	if err := in.applyObjects(model); err != nil || !dynamic {
+	if err := in.applyObjects(model); err != nil {
+		return err
+	}
+	if err := in.applyCache(model); err != nil || !dynamic {
 		return err
 	}
 	return c.applyDynamic(model)

@@ -1,6 +1,6 @@
 package failure
 
-// Of dynamic models, which choose among others.
+// Of models: dynamic ones, which choose among others, and those whose answers are kept.
 const (
 	TooManyEntries     Reason = "too_many_entries"
 	NamedTwice         Reason = "named_twice"
@@ -15,6 +15,7 @@ const (
 	RoutingProvider    Reason = "routing_provider"
 	ModelRouted        Reason = "model_routed"
 	AgentModelDynamic  Reason = "agent_model_dynamic"
+	CacheCategory      Reason = "cache_category"
 )
 
 // routingWords are the default words of these reasons; empty for any other.
@@ -46,6 +47,8 @@ func routingWords(r Reason) string {
 		return "The model is used by dynamic model {model}"
 	case AgentModelDynamic:
 		return "{field}: model {model:q} is dynamic: only requests for completions and embeddings are routed, agents name a model that is not"
+	case CacheCategory:
+		return "{field}: answers are kept of models of category {category} that are not dynamic; a dynamic model gives those that are kept of the models it chooses from"
 	default:
 		return ""
 	}

@@ -17,6 +17,8 @@ type Call struct {
 	InputTokens, OutputTokens int64
 	// Want is what it may cost at most, in nano-dollars, Need what it must have to be of any use.
 	Want, Need int64
+	// Free says that it costs nothing and takes no tokens: budgets and rates of tokens do not refuse it.
+	Free bool
 }
 
 // fits says whether a policy bounds a call.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 )
 
 // MaxFields is how many fields an object may have.
@@ -211,11 +212,13 @@ func name(raw []byte) string {
 }
 
 func skipSpace(raw []byte, at int) int {
-	for at < len(raw) && (raw[at] == ' ' || raw[at] == '\n' || raw[at] == '\r' || raw[at] == '\t') {
+	for at < len(raw) && isSpace(raw[at]) {
 		at++
 	}
 	return at
 }
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
 // skipValue returns where the value that begins at a place ends.
 func skipValue(raw []byte, at int) int {
@@ -275,6 +278,25 @@ func skipString(raw []byte, at int) int {
 			return at
 		}
 	}
+}
+
+// WriteCompact writes valid JSON without the space between its parts: texts as they came, members in their order.
+func WriteCompact(to io.Writer, raw []byte) error {
+	for at := skipSpace(raw, 0); at < len(raw); {
+		end := at
+		for end < len(raw) && !isSpace(raw[end]) {
+			if raw[end] == '"' {
+				end = skipString(raw, end)
+				continue
+			}
+			end++
+		}
+		if _, err := to.Write(raw[at:end]); err != nil {
+			return err
+		}
+		at = skipSpace(raw, end)
+	}
+	return nil
 }
 
 // AppendString appends a text as JSON.

@@ -122,3 +122,15 @@ func FuzzSplit(f *testing.F) {
 		_, _ = rawjson.Array(raw, 10)
 	})
 }
+
+// TestWriteCompact: only the space between the parts goes.
+func TestWriteCompact(t *testing.T) {
+	for _, text := range []string{
+		`1`, ` "a b" `, "\n{ \"a\\\" b\" : [ 1 , 2.50e1 ,\tnull ] ,\r\n \"\\\\\": { } }", `{"a":"x  \u00e9","b":[[],[ "  " ]]}`, `[]`,
+	} {
+		var want, got bytes.Buffer
+		require.NoError(t, json.Compact(&want, []byte(text)))
+		require.NoError(t, rawjson.WriteCompact(&got, []byte(text)))
+		require.Equal(t, want.String(), got.String())
+	}
+}

@@ -88,4 +88,7 @@ type Gateway struct {
 	UploadSpace Size `key:"upload_space" default:"1GiB" range:"gateway.max_upload..1TiB"`
 	// Calls in progress at once on this node; further ones are refused with 503.
 	MaxConcurrent int `key:"max_concurrent" default:"4096" range:"1..1_000_000"`
+	// Memory for answers that are given again to the same request, of all models whose records have a cache; 0 = none are
+	// kept. The least used make room.
+	MaxCache Size `key:"max_cache" default:"64MiB" range:"0..1TiB"`
 }

@@ -46,7 +46,7 @@ func (g gatewayModels) Moderate(ctx context.Context, call *gateway.Call) ([]byte
 func inferenceCall(call *gateway.Call) *inference.Call {
 	made := &inference.Call{
 		TenantID: call.Caller.TenantID, ProjectID: call.Caller.ProjectID, UserID: call.Caller.UserID,
-		RequestID: call.RequestID, Model: call.Model, Body: call.Body,
+		RequestID: call.RequestID, Model: call.Model, Body: call.Body, Cache: (*inference.Cache)(call.Cache),
 	}
 	if grant := call.Caller.Grant; grant != nil {
 		made.TokenID = grant.Token.GetId()
@@ -66,7 +66,8 @@ func inferenceProblem(err error) error {
 	}
 }
 
-// bookInference adds the usage of calls to the sums of their project.
+// bookInference adds the usage of calls to the sums of their project. What a dynamic model chose counts at the chosen model, and is told of at
+// the dynamic one.
 func bookInference(add func(*logpb.Sum)) func(inference.Usage) {
 	return func(usage inference.Usage) {
 		numbers := machine.UsageNumbers{
@@ -84,7 +85,18 @@ func bookInference(add func(*logpb.Sum)) func(inference.Usage) {
 		if !usage.Priced {
 			numbers[machine.UsageUnpriced] = 1
 		}
+		if usage.CacheHit {
+			numbers[machine.UsageCacheHits] = 1
+		}
+		now := time.Now().UnixMilli()
 		key := machine.UsageKey{Model: usage.Model, User: usage.UserID, Token: usage.TokenID, Service: usage.Service}
-		add(machine.UsageSum(usage.TenantID, usage.ProjectID, time.Now().UnixMilli(), key, numbers))
+		add(machine.UsageSum(usage.TenantID, usage.ProjectID, now, key, numbers))
+		if usage.Routing == "" {
+			return
+		}
+		key.Model = usage.Routing
+		add(machine.UsageSum(usage.TenantID, usage.ProjectID, now, key, machine.UsageNumbers{
+			machine.UsageRouted: 1, machine.UsageRoutedCostNanoUSD: usage.CostNanoUSD,
+		}))
 	}
 }

@@ -53,3 +53,17 @@ func TestBookInference(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, machine.UsageKey{Model: "m", User: "u", Token: "tok_1", Service: "chat"}, key)
 }
+
+// TestBookRouted: what a dynamic model chose is told of at both, and counts once; an answer that was kept is a request that consumed nothing.
+func TestBookRouted(t *testing.T) {
+	var sums []*logpb.Sum
+	bookInference(func(sum *logpb.Sum) { sums = append(sums, sum) })(inference.Usage{
+		TenantID: "t", ProjectID: "p", UserID: "u", Model: "m", Routing: "any", Service: "chat", CacheHit: true, Priced: true, CostNanoUSD: 11,
+	})
+	require.Len(t, sums, 2)
+	require.Equal(t, []int64{1, 0, 0, 0, 0, 11, 0, 0, 0, 1}, sums[0].GetDeltas())
+	require.Equal(t, []int64{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 11}, sums[1].GetDeltas())
+	_, key, ok := machine.ParseUsageMember(sums[1].GetMember())
+	require.True(t, ok)
+	require.Equal(t, machine.UsageKey{Model: "any", User: "u", Service: "chat"}, key)
+}

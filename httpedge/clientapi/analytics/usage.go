@@ -72,6 +72,7 @@ type tokens struct {
 
 	AudioSeconds float64 `json:"audio_seconds,omitempty" doc:"That were heard or spoken"`
 	Characters   int64   `json:"characters,omitempty" doc:"That were spoken"`
+	CacheHits    int64   `json:"cache_hits,omitempty" doc:"Calls that the gateway answered with an answer that was kept: they took no tokens"`
 }
 
 func tokensOf(n *machine.UsageNumbers) tokens {
@@ -79,6 +80,7 @@ func tokensOf(n *machine.UsageNumbers) tokens {
 		Input: n[machine.UsageInputTokens], Output: n[machine.UsageOutputTokens], Total: totalTokens(n),
 		Cost: cost(n[machine.UsageCostNanoUSD]), Unpriced: n[machine.UsageUnpriced],
 		AudioSeconds: float64(n[machine.UsageAudioMillis]) / 1000, Characters: n[machine.UsageCharacters],
+		CacheHits: n[machine.UsageCacheHits],
 	}
 }
 
@@ -97,6 +99,8 @@ type modelRow struct {
 	Category    *string `json:"category" doc:"null of a model that is no more"`
 	ProviderKey *string `json:"provider_key"`
 	callTotals
+	RoutedCalls int64 `json:"routed_calls,omitempty" doc:"Of a dynamic model: calls of the models that it chose, and of its decider, which count there"`
+	RoutedCost  cost  `json:"routed_cost,omitempty" doc:"What they cost"`
 }
 
 type periodRow struct {
@@ -213,7 +217,7 @@ func (a *api) byModel(project string, parts []machine.UsageTotal) (*[]modelRow, 
 	rows := make([]modelRow, 0, len(parts))
 	for i := range parts {
 		n := &parts[i].Numbers
-		if n[machine.UsageRequests] == 0 {
+		if n[machine.UsageRequests]+n[machine.UsageRouted] == 0 {
 			continue
 		}
 		model := known[parts[i].Part]
@@ -221,6 +225,7 @@ func (a *api) byModel(project string, parts []machine.UsageTotal) (*[]modelRow, 
 		rows = append(rows, modelRow{
 			ModelKey: key, ModelName: render.Nullable(cmp.Or(model.GetName(), key)), Category: render.Nullable(model.GetCategory()),
 			ProviderKey: render.Nullable(model.GetProviderKey()), callTotals: callTotals{n[machine.UsageRequests], tokensOf(n)},
+			RoutedCalls: n[machine.UsageRouted], RoutedCost: cost(n[machine.UsageRoutedCostNanoUSD]),
 		})
 	}
 	return &rows, nil

@@ -41,6 +41,10 @@ func models(recorded *catalog.Catalog) *resource.Object[*directorypb.Model, inpu
 		CreateDoc("Guardrail of what goes to the model; one that does not exist lets nothing through")
 	o.OptionalText("outputGuardrailKey", record.GetOutputGuardrail).Write(func(in *input) **string { return &in.OutputGuardrail }).Optional().Clearable().
 		CreateDoc("Guardrail of what the model says")
+	resource.Value[catalog.CacheInput](o, "cache", cacheShown).Write(func(in *input) **catalog.CacheInput { return &in.Cache }).Optional().Clearable().
+		Doc("Answers that are given again to the same request, null = none").
+		CreateDoc("Of category llm: an answer that is not streamed is given again to the same request").
+		ChangeDoc("Replaces the stored one; null = no answers are kept")
 	o.Document("metadata", record.GetMetadata).Take(func(in *input) *json.RawMessage { return &in.Metadata }).ChangeDoc("Replaces the stored one")
 	o.NullableText("createdBy", record.GetCreatedBy)
 	o.NullableTime("createdAt", record.GetCreatedAt)
@@ -49,6 +53,21 @@ func models(recorded *catalog.Catalog) *resource.Object[*directorypb.Model, inpu
 }
 
 type input = catalog.ModelInput
+
+// cacheRecord says which answers of a model are kept.
+type cacheRecord struct {
+	Enabled      bool  `json:"enabled"`
+	TTLSeconds   int64 `json:"ttlSeconds" doc:"How long an answer is given again"`
+	MaxCacheSize int64 `json:"maxCacheSize" doc:"How many answers are kept on a node"`
+}
+
+func cacheShown(model *directorypb.Model) *cacheRecord {
+	cache := model.GetCache()
+	if cache == nil {
+		return nil
+	}
+	return &cacheRecord{cache.GetEnabled(), cache.GetTtlSeconds(), cache.GetMost()}
+}
 
 // modelJSON is a model in an answer that is written by hand.
 type modelJSON struct{ json.RawMessage }

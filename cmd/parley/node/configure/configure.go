@@ -219,6 +219,6 @@ func Inference(c *config.Config) inference.Config {
 	settings.RequestTimeout, settings.MaxAttempts = c.Gateway.RequestTimeout, c.Gateway.MaxAttempts
 	settings.StreamTimeout, settings.MaxStreamBytes = c.Gateway.StreamTimeout, int64(c.Gateway.MaxStream)
 	settings.RetryDelay = c.Gateway.RetryDelay
-	settings.MaxConcurrent = c.Gateway.MaxConcurrent
+	settings.MaxConcurrent, settings.MaxCacheBytes = c.Gateway.MaxConcurrent, int64(c.Gateway.MaxCache)
 	return settings
 }

@@ -139,9 +139,10 @@ func (d *Door) Enter(ctx context.Context, call *quota.Call) (quota.Pass, error) 
 	if force == nil {
 		return nil, nil //nolint:nilnil // nothing counts the call
 	}
-	if call.Domain == quota.Tracing { // reports cost nothing: a spent budget does not refuse them
-		force.Caps = slices.DeleteFunc(force.Caps, func(c *allowancepb.Cap) bool { return c.GetMeasure() == allowancepb.Measure_COST })
-	}
+	force.Caps = slices.DeleteFunc(force.Caps, func(c *allowancepb.Cap) bool {
+		costs, takes := c.GetMeasure() == allowancepb.Measure_COST, c.GetMeasure() == allowancepb.Measure_TOKENS
+		return costs && call.Domain == quota.Tracing || (costs || takes) && call.Free // a spent budget does not refuse what costs nothing
+	})
 	if refused := force.CheckRequest(call); refused != nil {
 		return nil, refused
 	}

@@ -344,6 +344,30 @@ func TestNoPolicyCostsNothing(t *testing.T) {
 	}))
 }
 
+// TestFreeCalls: a spent budget and a rate of tokens refuse no call that costs nothing, a rate of requests and the size of a request do.
+func TestFreeCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := newAllowances(func() bool { return false })
+		door := newDoor(at, func(string) []*quota.Policy {
+			return quota.Read([]*directorypb.QuotaPolicy{{
+				Id: "all", TenantId: "t", Domain: quota.LLM, Scope: quota.Tenant, Enabled: true,
+				Limits: []byte(`{"rateLimit":{"requests":{"perMinute":1},"tokens":{"perMinute":0}},"budget":{"dailySpendLimit":0},"perRequest":{"maxInputTokens":10}}`),
+			}})
+		})
+		defer func() { door.Stop(t.Context()) }()
+		free := func(input int64) error {
+			pass, err := door.Enter(t.Context(), &quota.Call{TenantID: "t", Domain: quota.LLM, Free: true, InputTokens: input})
+			if err == nil {
+				pass.Settle(0, 0)
+			}
+			return err
+		}
+		require.ErrorContains(t, free(11), "exceeds limit")
+		require.NoError(t, free(10))
+		require.ErrorContains(t, free(10), "Rate limit exceeded")
+	})
+}
+
 // TestReportsCostNothing: a spent budget of all calls refuses no reports, a rate does.
 func TestReportsCostNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -103,7 +103,7 @@ export function draftOf(agent, value) {
 
 /** Puts a refusal beside the field that its words name, as config.temperature does. @param {any} error */
 export function besideField(error) {
-  const named = /\b(?:config|connection|settings|pricing|metadata)\.(?:connection\.)?(\w+)/.exec(error?.message || '');
+  const named = /\b(?:config|connection|settings|pricing|cache|metadata)\.(?:connection\.)?(\w+)/.exec(error?.message || '');
   if (named && error.body && !error.body.field) error.body.field = { session_budget: 'budget', baseUrl: 'baseUrl' }[named[1]] || named[1];
   return error;
 }

@@ -17,6 +17,9 @@ export function modelFields(providers) {
       category: { title: t('models.category'), enum: categories, names: categories.map((one) => t(`models.category.${one}`)) },
       ...Object.fromEntries(prices.map((name) => [name, { title: t(`models.${name}`), type: 'number', minimum: 0, maximum: 1_000_000 }])),
       supportsToolCalls: { title: t('models.tools'), type: 'boolean' }, isMultimodal: { title: t('models.images'), type: 'boolean' },
+      keeps: { title: t('models.cache'), type: 'boolean', description: t('models.cache.about') },
+      ttlSeconds: { title: t('models.cache.ttl'), type: 'integer', minimum: 1, maximum: 2_592_000 },
+      maxCacheSize: { title: t('models.cache.size'), type: 'integer', minimum: 1, maximum: 100_000 },
       settings: { title: t('models.settings'), type: 'object', description: t('models.settings.about') },
     },
     required: ['name', 'providerKey', 'modelId', 'category'],
@@ -24,14 +27,15 @@ export function modelFields(providers) {
 }
 
 /** @param {any} model */
-export const modelShown = (model) => ({ ...model, ...Object.fromEntries(prices.map((name) => [name, model.pricing?.[name]])) });
+export const modelShown = (model) => ({ ...model, keeps: model.cache?.enabled, ttlSeconds: model.cache?.ttlSeconds, maxCacheSize: model.cache?.maxCacheSize, ...Object.fromEntries(prices.map((name) => [name, model.pricing?.[name]])) });
 
 /** @param {any} model null = a new one @param {any} value of the form */
 export function modelOf(model, value) {
   const pricing = { ...model?.pricing };
   for (const name of prices) if (value[name] === undefined) delete pricing[name]; else pricing[name] = value[name];
-  const { name, providerKey, modelId, category, supportsToolCalls, isMultimodal } = value;
-  return { name, providerKey, modelId, category, supportsToolCalls, isMultimodal, pricing, settings: value.settings || {} };
+  const { name, providerKey, modelId, category, supportsToolCalls, isMultimodal, ttlSeconds, maxCacheSize } = value;
+  const cache = (value.keeps || model?.cache) && { cache: { enabled: Boolean(value.keeps), ttlSeconds, maxCacheSize } };
+  return { name, providerKey, modelId, category, supportsToolCalls, isMultimodal, pricing, ...cache, settings: value.settings || {} };
 }
 
 /** @param {string} [driver] @param {boolean} [hasKey] @returns {Record<string, import('../components/form.js').Field>} */

@@ -54,7 +54,7 @@ export default function Usage({ address }) {
   const error = overTime.error || parts.error;
   const top = rows.slice(0, 10);
   const columns = [
-    { key: 'title', title: t(`usage.by.${group}`), kind: /** @type {const} */ ('wide'), cell: (/** @type {any} */ row) => row.title },
+    { key: 'title', title: t(`usage.by.${group}`), kind: /** @type {const} */ ('wide'), cell: (/** @type {any} */ row) => row.routed_calls ? html`${row.title} <small class="faint">${t('usage.routed', { n: row.routed_calls, cost: money(row.routed_cost || 0) })}</small>` : row.title },
     { key: 'count', title: t('usage.calls'), kind: /** @type {const} */ ('number'), phone: false, cell: (/** @type {any} */ row) => number(row.count) },
     { key: 'in', title: t('usage.input'), kind: /** @type {const} */ ('number'), phone: false, cell: (/** @type {any} */ row) => number(row.input_tokens) },
     { key: 'out', title: t('usage.output'), kind: /** @type {const} */ ('number'), phone: false, cell: (/** @type {any} */ row) => number(row.output_tokens) },
@@ -68,7 +68,7 @@ export default function Usage({ address }) {
     ${error && html`<${Failure} error=${error} retry=${() => { overTime.reload(); parts.reload(); }} />`}
     ${totals && html`<ul class="numbers">
       <${Number} value=${money(totals.cost)} name=${t('usage.cost')} note=${totals.unpriced ? t('usage.unpriced', { n: totals.unpriced }) : ''} id="total-cost" />
-      <${Number} value=${number(totals.calls)} name=${t('usage.calls')} />
+      <${Number} value=${number(totals.calls)} name=${t('usage.calls')} note=${totals.cache_hits ? t('usage.hits', { n: totals.cache_hits }) : ''} />
       <${Number} value=${number(totals.input_tokens)} name=${t('usage.input')} />
       <${Number} value=${number(totals.output_tokens)} name=${t('usage.output')} />
       ${overview.value && html`<${Number} value=${number(overview.value.stats.tracing.totalSessions)} name=${t('usage.sessions')} />`}</ul>`}

@@ -11,6 +11,8 @@ export default {
   'usage.tokens': ['Tokens', 'Belirteç'],
   'usage.sessions': ['Sessions', 'Oturum'],
   'usage.unpriced': [{ one: '{n} call has no price and is not in it', other: '{n} calls have no price and are not in it' }, 'fiyatsız {n} çağrı dahil değil'],
+  'usage.hits': [{ one: '{n} from the cache', other: '{n} from the cache' }, '{n} tanesi önbellekten'],
+  'usage.routed': [{ one: 'chose a model for {n} call, {cost}', other: 'chose a model for {n} calls, {cost}' }, '{n} çağrı için model seçti, {cost}'],
   'usage.chart.cost': ['Cost over time (USD, UTC)', 'Zamana göre maliyet (USD, UTC)'],
   'usage.chart.tokens': ['Tokens over time (UTC)', 'Zamana göre belirteç (UTC)'],
   'usage.chart.by': ['The ten costliest (USD)', 'En maliyetli on (USD)'],
