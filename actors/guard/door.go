@@ -289,7 +289,9 @@ func (v *visit) judge(ctx context.Context, stage, kind, name, text string) (stri
 	if call.Content = value; stage == aegis.ToolPost {
 		member, call.Content, call.Result = "result", nil, value
 	}
-	result, err := v.guard.Judge(ctx, v.shield, call, aegis.How{Again: v.repeated})
+	result, err := v.guard.Judge(ctx, v.shield, call, aegis.How{
+		Again: v.repeated, UserID: v.caller.GetUserId(), TokenID: v.caller.GetTokenId(),
+	})
 	if err != nil {
 		return "", err
 	}

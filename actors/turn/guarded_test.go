@@ -27,6 +27,7 @@ type armoury struct {
 	kept   []string            // "stage name decision", in order
 	taken  map[string]int
 	broken error
+	judge  func(by *guard.Payer, question *aegis.Question) (string, error)
 }
 
 func newArmoury(rules string) *armoury {
@@ -55,6 +56,9 @@ func (a *armoury) guard() *guard.Guard {
 			defer a.mu.Unlock()
 			a.taken[key]++
 			return a.taken[key] <= perMinute, a.broken
+		},
+		Ask: func(_ context.Context, by *guard.Payer, question *aegis.Question) (string, error) {
+			return a.judge(by, question)
 		},
 		Keep: func(_ context.Context, v *decisionpb.Verdict) error {
 			a.mu.Lock()

@@ -33,6 +33,7 @@ type aegis struct {
 	verdicts *verdicts
 	features *feature.Gate
 	known    guard.Known // of the door
+	judges   *judges
 }
 
 // newAegis makes what asks shields. Its verdicts are written from start on.
@@ -46,10 +47,11 @@ func (n *Node) newAegis() *aegis {
 			lost: prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_aegis_verdicts_lost_total", Help: "Verdicts of shields that were not kept, or may not have been."}),
 		},
 	}
+	a.judges = newJudges(n.log)
 	n.metrics.MustRegister(a.verdicts.lost)
 	shields := sync.OnceValue(n.newCatalog) // the directory opens after this
 	a.Guard = guard.New(guard.Parts{
-		Ready: a.Ready, Fits: tool.Checks{}.Args, Take: a.take, Keep: a.keep, NewID: mint.NewID,
+		Ready: a.Ready, Fits: tool.Checks{}.Args, Take: a.take, Ask: a.judges.ask, Keep: a.keep, NewID: mint.NewID,
 		Shield: func(ctx context.Context, tenantID, projectID, id string) (*directorypb.Shield, error) {
 			return shields().Shield(ctx, tenantID, projectID, id)
 		},
