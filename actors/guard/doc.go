@@ -13,5 +13,10 @@
 // person approved is not asked about again. The rest is judged once more by the shield of then, uncounted: one that has become stricter
 // is heard. Rules do none of this: they keep two marks on a call, and do not let a remembered approval stand for one that a shield wants.
 //
+// A judge, which is a model, is asked at the same places, as the caller that caused the call, and anew for a call that is resumed or comes
+// again: that a verdict was given before is not known. Judges are models and no agents: no shield judges a judge. What an agent says is held
+// back as a whole where one judges output.pre in earnest: it is asked once, at the end, since half a sentence may mean another thing than all
+// of it, and nothing that was streamed can be taken back. A turn that ends before that has said nothing.
+//
 // A shield that cannot be read or asked lets nothing through.
 package guard

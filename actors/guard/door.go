@@ -349,7 +349,9 @@ func (v *visit) ask(ctx context.Context, call *aegis.Call, text string, wantJSON
 	if call.Content = value; call.Stage == aegis.ToolPost {
 		member, call.Content, call.Result = "result", nil, value
 	}
-	result, err := v.guard.Judge(ctx, v.shield, call, aegis.How{Again: v.repeated})
+	result, err := v.guard.Judge(ctx, v.shield, call, aegis.How{
+		Again: v.repeated, UserID: v.caller.GetUserId(), TokenID: v.caller.GetTokenId(),
+	})
 	if err != nil {
 		return "", err
 	}

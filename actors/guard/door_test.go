@@ -52,6 +52,7 @@ type fixture struct {
 	shield *directorypb.Shield
 	kept   []*decisionpb.Verdict
 	taken  int
+	judge  func(by *guard.Payer, question *aegis.Question) (string, error)
 }
 
 func open() *fixture {
@@ -69,6 +70,9 @@ func open() *fixture {
 		Take: func(_ context.Context, _ string, most int) (bool, error) {
 			f.taken++
 			return f.taken <= most, nil
+		},
+		Ask: func(_ context.Context, by *guard.Payer, question *aegis.Question) (string, error) {
+			return f.judge(by, question)
 		},
 		Keep:  func(_ context.Context, v *decisionpb.Verdict) error { f.kept = append(f.kept, v); return nil },
 		NewID: func(string) string { return "trc" },
@@ -121,6 +125,37 @@ func TestNothingSecretPasses(t *testing.T) {
 	_, err = f.Ask(t.Context(), "conv", send("guarded"))
 	require.NoError(t, err)
 	require.Len(t, f.kept, 2)
+}
+
+// TestDoorAsksTheJudge: what people say is judged at the door, whether it comes for the first time or again; the sender's tokens and project
+// pay. What is blocked begins nothing.
+func TestDoorAsksTheJudge(t *testing.T) {
+	f := open()
+	f.shield.Llm = []byte(`{"modelKey":"wise","judge":{"enabled":true,"stages":["input.pre"]}}`)
+	var payers []guard.Payer
+	answer := `{"risk":0.2}`
+	f.judge = func(by *guard.Payer, question *aegis.Question) (string, error) {
+		payers = append(payers, *by)
+		require.Contains(t, question.Text, "[REDACTED:email]")
+		require.NotContains(t, question.Text, "me@corp.com")
+		return answer, nil
+	}
+	command := send("guarded")
+	command.Caller.TokenId = "tok"
+	_, err := f.Ask(t.Context(), "conv", command)
+	require.NoError(t, err)
+	require.Equal(t, []guard.Payer{{TenantID: "t", ProjectID: "p", UserID: "ann", TokenID: "tok"}}, payers)
+	require.Equal(t, "the judge sees a risk of 0.2", f.kept[0].GetReasons()[len(f.kept[0].GetReasons())-1], "the trail says that it spoke")
+
+	f.behind.asked, answer = nil, `{"risk":0.9,"reason":"it is a trap"}`
+	again := send("guarded").Again()
+	_, err = f.Ask(t.Context(), "conv", again)
+	var wrong *machine.Failure
+	require.ErrorAs(t, err, &wrong)
+	require.Equal(t, "Blocked by Aegis shield: the judge sees a risk of 0.9, and blocks from 0.7 on", wrong.DefaultText())
+	require.Nil(t, f.behind.asked)
+	require.Len(t, f.kept, 1, "what is repeated is not kept again")
+	require.Len(t, payers, 2)
 }
 
 func TestDoorIsClosed(t *testing.T) {

@@ -27,11 +27,16 @@ type Parts struct {
 	Fits func(ctx context.Context, schema, arguments []byte) error
 	// Take counts a call under a key in the whole cluster, and says whether it is one of those that a minute may have.
 	Take func(ctx context.Context, key string, perMinute int) (bool, error)
+	// Ask asks a model about a call, for a bounded time, at the cost of a project. The error's text is shown to whoever is judged.
+	Ask func(ctx context.Context, by *Payer, question *aegis.Question) (answer string, err error)
 	// Keep has a verdict written. It waits while too many are to be written.
 	Keep func(ctx context.Context, verdict *decisionpb.Verdict) error
 	// NewID makes ids of traces.
 	NewID func(kind string) string
 }
+
+// Payer is whose call a judge's is booked as.
+type Payer struct{ TenantID, ProjectID, UserID, TokenID string }
 
 // Guard judges calls. It is safe for concurrent use.
 type Guard struct{ parts Parts }
@@ -81,6 +86,10 @@ func (g *Guard) Judge(ctx context.Context, shield *aegis.Shield, call *aegis.Cal
 				return false, nil
 			}
 			return how.Approved(ctx)
+		},
+		Ask: func(ctx context.Context, question *aegis.Question) (string, error) {
+			by := &Payer{TenantID: shield.GetTenantId(), ProjectID: shield.GetProjectId(), UserID: how.UserID, TokenID: how.TokenID}
+			return g.parts.Ask(ctx, by, question)
 		},
 	})
 	if err != nil || how.Again {

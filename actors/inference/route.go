@@ -3,7 +3,6 @@ package inference
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"net/http"
@@ -224,7 +223,7 @@ func (c *Caller) estimate(call *Call, key string, how *manner) (int64, bool) {
 // Bounds of asking a decider.
 const (
 	decideTime   = 15 * time.Second
-	decideTokens = `64`
+	decideTokens = 64
 	decideText   = 8 << 10 // of the last user message
 	maxMessages  = 100_000
 )
@@ -244,34 +243,15 @@ func (c *Caller) decide(ctx context.Context, call *Call, decider *routing.Decide
 	for len(text) > decideText || !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text[:min(len(text), decideText)], "")
 	}
-	messages := append([]byte(`[{"role":"system","content":`), rawjson.AppendString(nil, prompt)...)
-	messages = append(append(messages, `},{"role":"user","content":`...), rawjson.AppendString(nil, text)...)
 	asked := *call
 	asked.Model, asked.Routing = decider.ModelKey, call.Model
-	asked.Body = rawjson.Fields{
-		{Name: "messages", Value: append(messages, `}]`...)}, {Name: "max_completion_tokens", Value: []byte(decideTokens)},
-	}
 	t, refused := c.find(&asked, ServiceChat, "llm", "")
 	if refused != nil {
 		return "", refused
 	}
-	ctx, release := context.WithTimeoutCause(ctx, min(decideTime, c.config.RequestTimeout/4), provider.ErrTotal)
-	defer release()
-	answer, err := c.whole(ctx, &asked, t, c.chat)
-	if err != nil {
-		return "", err
-	}
-	var said struct {
-		Choices []struct {
-			Message struct {
-				Content string `json:"content"`
-			} `json:"message"`
-		} `json:"choices"`
-	}
-	if err = json.Unmarshal(answer, &said); err != nil || len(said.Choices) == 0 {
-		return "", err
-	}
-	return said.Choices[0].Message.Content, nil
+	return c.question(ctx, &asked, &Question{System: prompt, Text: text, MaxTokens: decideTokens, Time: decideTime}, func(ctx context.Context, call *Call) ([]byte, error) {
+		return c.whole(ctx, call, t, c.chat)
+	})
 }
 
 // signalsOf is what rules look at of a request.

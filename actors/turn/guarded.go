@@ -50,6 +50,8 @@ type shielded struct {
 	shield *aegis.Shield // as it was when the model was last called
 
 	stream *aegis.Stream   // of the model call under way
+	holds  bool            // what the model says in this call is said once it was judged
+	held   strings.Builder // what may then be said
 	said   strings.Builder // by the model in this call, as it came
 }
 
@@ -99,11 +101,12 @@ func (s *shielded) judge(ctx context.Context, call *aegis.Call, how aegis.How) (
 	if s.shield.GetMode() == aegis.Disabled { // since the turn began
 		return &aegis.Result{}, nil
 	}
-	call.Actor, call.Roles, how.TraceID = s.actor, s.roles, s.loop.run.job.RunID
+	job := &s.loop.run.job
+	call.Actor, call.Roles, how.TraceID, how.UserID, how.TokenID = s.actor, s.roles, job.RunID, job.ByUser, job.ByToken
 	result, err := s.loop.runner.config.Guard.Judge(ctx, s.shield, call, how)
 	if err != nil && ctx.Err() == nil {
 		s.loop.runner.config.Logger.Warn("a shield could not be asked", slog.String("shield", s.id), slog.String("stage", call.Stage),
-			slog.String("run", s.loop.run.job.RunID), slog.Any("err", err))
+			slog.String("run", job.RunID), slog.Any("err", err))
 	}
 	return result, err
 }
@@ -184,7 +187,16 @@ func (s *shielded) hear(piece string) string {
 		return ""
 	}
 	s.said.WriteString(piece)
-	return s.stream.Write(piece)
+	return s.hold(s.stream.Write(piece))
+}
+
+// hold is what may be said at once of what the stream lets through: nothing, where a model is to judge it first.
+func (s *shielded) hold(clean string) string {
+	if !s.holds {
+		return clean
+	}
+	s.held.WriteString(clean)
+	return ""
 }
 
 // changed says that something was taken out of what the model said in this call.
@@ -212,22 +224,28 @@ func (s *shielded) listen(ctx context.Context) error {
 		return err
 	}
 	s.said.Reset()
-	s.stream = s.shield.Stream()
+	s.held.Reset()
+	s.stream, s.holds = s.shield.Stream(), s.shield.HoldsBack()
 	return nil
 }
 
-// heard ends a model call: what was held back is said, and all of it judged.
+// heard ends a model call: what a stream held back is said, and all of it judged; what a judge is to hear first is said after that. Of a
+// turn that is over by then nothing more is said.
 func (s *shielded) heard(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	s.loop.say(s.stream.Close())
+	s.loop.say(s.hold(s.stream.Close()))
 	s.stream = nil
 	if s.said.Len() == 0 || over(ctx) {
 		return nil
 	}
 	_, blocked := s.part(ctx, aegis.Call{Stage: aegis.OutputPre, Type: "message", Name: s.loop.agent.GetId()}, "content", s.said.String())
-	if blocked == "" || over(ctx) {
+	if over(ctx) {
+		return nil
+	}
+	if blocked == "" {
+		s.loop.say(s.held.String())
 		return nil
 	}
 	return &model.Error{Code: codeShield, Message: blockedResult + blocked}

@@ -30,6 +30,7 @@ type armoury struct {
 	broken error
 
 	rails map[string]*directorypb.Guardrail // by key
+	judge func(by *guard.Payer, question *aegis.Question) (string, error)
 }
 
 func newArmoury(rules string) *armoury {
@@ -71,6 +72,9 @@ func (a *armoury) guard() *guard.Guard {
 			defer a.mu.Unlock()
 			a.taken[key]++
 			return a.taken[key] <= perMinute, a.broken
+		},
+		Ask: func(_ context.Context, by *guard.Payer, question *aegis.Question) (string, error) {
+			return a.judge(by, question)
 		},
 		Keep: func(_ context.Context, v *decisionpb.Verdict) error {
 			a.mu.Lock()

@@ -118,6 +118,13 @@ func (o *Object[R, I]) Document(name string, get func(R) []byte) *Field[R, I, js
 	return Value[json.RawMessage](o, name, func(record R) json.RawMessage { return wire.AppendObject(nil, get(record)) })
 }
 
+// OptionalDocument declares a JSON object that is left out when there is none.
+func (o *Object[R, I]) OptionalDocument(name string, get func(R) []byte) *Field[R, I, json.RawMessage] {
+	f := o.Document(name, get)
+	f.omitted = func(record R) bool { return len(get(record)) == 0 }
+	return f
+}
+
 // NullableTime declares a time of Unix milliseconds, null for 0.
 func (o *Object[R, I]) NullableTime(name string, get func(R) int64) *Field[R, I, string] {
 	return add[string](o, name, reflect.TypeFor[*string](), func(dst []byte, record R) []byte {

@@ -1822,6 +1822,7 @@ type Shield struct {
 	CreatedBy     string                 `protobuf:"bytes,9,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
 	CreatedAt     int64                  `protobuf:"varint,10,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	UpdatedAt     int64                  `protobuf:"varint,11,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	Llm           []byte                 `protobuf:"bytes,12,opt,name=llm,proto3" json:"llm,omitempty"` // empty = no model judges
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1931,6 +1932,13 @@ func (x *Shield) GetUpdatedAt() int64 {
 		return x.UpdatedAt
 	}
 	return 0
+}
+
+func (x *Shield) GetLlm() []byte {
+	if x != nil {
+		return x.Llm
+	}
+	return nil
 }
 
 // Guardrail is what texts to and from models are checked for (package actors/core/guardrail).
@@ -2668,7 +2676,7 @@ const file_directorypb_directory_proto_rawDesc = "" +
 	"\n" +
 	"updated_at\x18\v \x01(\x03R\tupdatedAt\x12\x1d\n" +
 	"\n" +
-	"created_by\x18\f \x01(\tR\tcreatedBy\"\xa3\x02\n" +
+	"created_by\x18\f \x01(\tR\tcreatedBy\"\xb5\x02\n" +
 	"\x06Shield\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -2685,7 +2693,8 @@ const file_directorypb_directory_proto_rawDesc = "" +
 	"created_at\x18\n" +
 	" \x01(\x03R\tcreatedAt\x12\x1d\n" +
 	"\n" +
-	"updated_at\x18\v \x01(\x03R\tupdatedAt\"\xde\x02\n" +
+	"updated_at\x18\v \x01(\x03R\tupdatedAt\x12\x10\n" +
+	"\x03llm\x18\f \x01(\fR\x03llm\"\xde\x02\n" +
 	"\tGuardrail\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +

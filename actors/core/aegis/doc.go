@@ -5,6 +5,11 @@
 // can do no harm); require_approval (a person decides about this very call, once); block. A shield that only simulates, or is disabled,
 // enforces none of them.
 //
-// The package is pure. What needs the world is given to Evaluate as functions: JSON Schemas are checked, calls counted and approvals
-// used elsewhere.
+// A model may judge what the rules let through (LLM). It sees what is left of a call without what is redacted, as data between lines that the
+// data cannot imitate, and answers with a risk; only an answer that is nothing else counts. It makes a decision stricter, never milder. No
+// verdict (it failed, was late, may not be paid, cannot be shown all) is a block, or, in a shield that says so, no finding. Whoever is
+// blocked is told of the risk, not the judge's words: these may repeat what is hidden.
+//
+// The package is pure. What needs the world is given to Evaluate as functions: JSON Schemas are checked, calls counted, approvals
+// used and models asked elsewhere.
 package aegis

@@ -140,8 +140,10 @@ type How struct {
 	TraceID string // empty = a new one
 	// Approved uses up the approval of the call, if it has one. nil = it has none.
 	Approved func(ctx context.Context) (bool, error)
-	// Counted says that this very call was counted before, Again that it is not kept either: it is told the same.
-	Counted, Again bool
+	// Counted says that this very call was counted before, Again that it is not kept either. A judge is asked in any case: whether it was
+	// before is not known.
+	Counted, Again  bool
+	UserID, TokenID string // who has caused the call, and with that the judge's, which the shield's project pays
 }
 
 // Ports are what a shield needs of the rest of the server.
@@ -152,6 +154,8 @@ type Ports struct {
 	Take func(ctx context.Context, key string, perMinute int) (bool, error)
 	// Approved uses up the approval of this call, if it has one.
 	Approved func(ctx context.Context) (bool, error)
+	// Ask asks a model, for a bounded time. The error's text is shown to whoever is judged.
+	Ask func(ctx context.Context, question *Question) (answer string, err error)
 }
 
 // Evaluate judges a call. An error means that it could not be told; nothing is allowed then.
@@ -171,6 +175,9 @@ func (s *Shield) Evaluate(ctx context.Context, call *Call, ports Ports) (*Result
 	if err := j.limits(ctx, ports); err != nil {
 		return nil, err
 	}
+	if err := j.judge(ctx, sanitized, ports); err != nil { // before an approval is used up that it may come to nothing with
+		return nil, err
+	}
 	if j.strictest() == RequireApproval && result.Enforced {
 		approved, err := ports.Approved(ctx)
 		if err != nil {
@@ -181,8 +188,11 @@ func (s *Shield) Evaluate(ctx context.Context, call *Call, ports Ports) (*Result
 		}
 	}
 	result.Decision, result.Findings, result.Mutations = j.strictest(), j.findings, j.mutations
+	result.Risk = j.risk
 	for _, f := range j.findings {
-		result.Risk = max(result.Risk, risk(f.Severity))
+		if f.Code != codeJudge && f.Code != codeSaid {
+			result.Risk = max(result.Risk, risk(f.Severity))
+		}
 	}
 	if len(j.mutations) > 0 && result.Enforced && result.Decision != Block {
 		result.Sanitized = sanitized
@@ -209,6 +219,7 @@ type judgement struct {
 	call      *Call
 	findings  []Finding
 	mutations []Mutation
+	risk      float64 // that the model has named
 }
 
 func (j *judgement) find(decision Decision, severity, code, reason, path string) {

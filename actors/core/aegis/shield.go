@@ -34,6 +34,7 @@ type Shield struct {
 	*directorypb.Shield
 	Rules Rules
 	DLP   DLP
+	LLM   LLM
 }
 
 // Of reads a recorded shield. What it does not know is refused: a rule that is dropped would let through what it was made for.
@@ -45,6 +46,10 @@ func Of(record *directorypb.Shield) (*Shield, *failure.Failure) {
 	if wrong := Strict(record.GetDlp(), &s.DLP, "dlp"); wrong != nil {
 		return nil, wrong
 	}
+	if wrong := Strict(record.GetLlm(), &s.LLM, "llm"); wrong != nil {
+		return nil, wrong
+	}
+	s.LLM.fill()
 	return s, nil
 }
 
@@ -106,7 +111,11 @@ func Default(tenantID, projectID string) *directorypb.Shield {
 
 // Version names what a shield decides by: it changes when that does.
 func (s *Shield) Version() string {
-	text, err := json.Marshal([]any{s.GetMode(), s.Rules, s.DLP})
+	decides := []any{s.GetMode(), s.Rules, s.DLP}
+	if s.LLM.Judge.Enabled {
+		decides = append(decides, s.LLM)
+	}
+	text, err := json.Marshal(decides)
 	if err != nil {
 		return "" // unreachable: plain data, and schemas that were JSON when they were stored
 	}
@@ -133,6 +142,9 @@ func (s *Shield) Validate(checkSchema func([]byte) error) *failure.Failure {
 		return invalid(failure.AtMostCharacters).In("description").Param("most", maxText)
 	case !slices.Contains(Modes(), s.GetMode()):
 		return invalid(failure.NotOneOf).Param("name", "mode").Param("choices", strings.Join(Modes(), ", "))
+	}
+	if wrong := s.LLM.validate(); wrong != nil {
+		return wrong
 	}
 	return s.Rules.validate(checkSchema)
 }

@@ -87,6 +87,10 @@ func tail(text string) string {
 	return text[start:]
 }
 
+// HoldsBack says that nothing of what an agent says may be given away before all of it was judged: a model is asked once, about the whole
+// text, since half a sentence has another meaning than all of it, and what was streamed cannot be taken back.
+func (s *Shield) HoldsBack() bool { return s.GetMode() == Enforce && s.Judges(OutputPre) }
+
 // Write takes a piece and returns what can be given away.
 func (s *Stream) Write(piece string) string {
 	if s == nil {

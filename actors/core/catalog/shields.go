@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"parley/actors/core/collection"
 	"parley/actors/core/failure"
 	"parley/actors/core/naming"
+	"parley/actors/core/routing"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -22,6 +24,7 @@ const maxShields = 200
 type ShieldInput struct {
 	Name, Description, Mode *string
 	Rules, DLP              json.RawMessage // each replaces what is stored
+	LLM                     json.RawMessage // as well; null = none
 }
 
 // CreateShield creates a shield, by default one that enforces and redacts.
@@ -30,6 +33,9 @@ func (c *Catalog) CreateShield(ctx context.Context, caller Caller, in ShieldInpu
 	shield.Id, shield.Name, shield.CreatedBy, shield.CreatedAt = c.env.NewID("shd"), "", caller.UserID, c.env.Now().UnixMilli()
 	if in.Mode != nil && *in.Mode == "" {
 		in.Mode = nil
+	}
+	if err := c.judgeable(caller.ProjectID, in.LLM); err != nil {
+		return nil, err
 	}
 	if err := c.applyShield(in, shield); err != nil {
 		return nil, err
@@ -73,6 +79,9 @@ func noShield() error { return failure.New(failurepb.Code_NOT_FOUND, failure.Shi
 // UpdateShield changes what the input names of a shield; the default one is recorded by its first change.
 func (c *Catalog) UpdateShield(ctx context.Context, caller Caller, id string, in ShieldInput) (*directorypb.Shield, error) {
 	stored, err := c.Shield(ctx, caller.TenantID, caller.ProjectID, id)
+	if err == nil {
+		err = c.judgeable(caller.ProjectID, in.LLM)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -118,9 +127,17 @@ func (c *Catalog) applyShield(in ShieldInput, shield *directorypb.Shield) error 
 	if len(in.DLP) > 0 {
 		shield.Dlp = in.DLP
 	}
+	if len(in.LLM) > 0 {
+		if shield.Llm = in.LLM; string(in.LLM) == "null" {
+			shield.Llm = nil
+		}
+	}
 	read, wrong := aegis.Of(shield)
 	if wrong != nil {
 		return wrong
+	}
+	if len(shield.GetLlm()) > 0 {
+		shield.Llm = read.LLM.Text()
 	}
 	check := c.env.CheckSchema
 	if check == nil {
@@ -128,6 +145,30 @@ func (c *Catalog) applyShield(in ShieldInput, shield *directorypb.Shield) error 
 	}
 	if wrong := read.Validate(check); wrong != nil {
 		return wrong
+	}
+	return nil
+}
+
+// judgeable refuses a model that cannot judge. One that is deleted or changed later gives no verdicts: the shield says what that means.
+func (c *Catalog) judgeable(projectID string, llm json.RawMessage) error {
+	const at = "llm.modelKey"
+	read, wrong := aegis.Of(&directorypb.Shield{Llm: llm})
+	if string(llm) == "null" || wrong != nil { // which applyShield says
+		return nil
+	}
+	key := read.LLM.ModelKey
+	if key == "" {
+		return nil
+	}
+	found, is := routing.Found{}, isKey(key)
+	if is {
+		found, is = c.routed(projectID, key)
+	}
+	if !is {
+		return invalid(failure.RoutedModelUnknown).In(at).Param("model", key)
+	}
+	if category := cmp.Or(found.Category, "llm"); category != "llm" {
+		return invalid(failure.RoutedModelOther).In(at).Param("model", key).Param("category", category).Param("wanted", "llm")
 	}
 	return nil
 }

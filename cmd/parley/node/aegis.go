@@ -35,6 +35,8 @@ type aegis struct {
 	features *feature.Gate
 	known    guard.Known   // of the door
 	rails    func() *rails // once the directory is open
+	known    guard.Known   // of the door
+	judges   *judges
 }
 
 // newAegis makes what asks shields. Its verdicts are written from start on.
@@ -48,11 +50,12 @@ func (n *Node) newAegis() *aegis {
 			lost: prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_aegis_verdicts_lost_total", Help: "Verdicts of shields that were not kept, or may not have been."}),
 		},
 	}
+	a.judges = newJudges(n.log)
 	n.metrics.MustRegister(a.verdicts.lost)
 	shields := sync.OnceValue(n.newCatalog) // the directory opens after this
 	a.rails = sync.OnceValue(func() *rails { return &rails{models: n.directory.agents, catalog: shields()} })
 	a.Guard = guard.New(guard.Parts{
-		Ready: a.Ready, Fits: tool.Checks{}.Args, Take: a.take, Keep: a.keep, NewID: mint.NewID,
+		Ready: a.Ready, Fits: tool.Checks{}.Args, Take: a.take, Ask: a.judges.ask, Keep: a.keep, NewID: mint.NewID,
 		Shield: func(ctx context.Context, tenantID, projectID, id string) (*directorypb.Shield, error) {
 			return shields().Shield(ctx, tenantID, projectID, id)
 		},

@@ -220,6 +220,7 @@ func (n *Node) mountClient(
 		Catalog: n.directory.agents, Providers: n.outbound.providers, Circuits: n.outbound.circuits, Client: n.outbound.guard.Direct(), Answers: n.outbound.answers, Book: bookInference(meter.Add), Door: n.outbound.door,
 		Logger: n.log, Registerer: n.metrics,
 	})
+	n.outbound.shields.judges.open(caller)
 	n.edge.gateway = gateway.New(configure.Gateway(n.config), gatewayModels{caller}, n.log)
 	n.edge.gateway.Guard(n.outbound.shields.rails())
 	settings := configure.Client(n.config)

@@ -130,10 +130,14 @@ func (a *api) evaluateCall(ctx context.Context, in *evaluateInput) (*evaluationO
 		Result: in.Resource.Result, Actor: cmp.Or(in.Actor.ID, caller.UserID), Roles: in.Actor.Roles, SandboxReady: in.Context.SandboxAvailable,
 	}
 	approval := sync.OnceValue(func() string { return a.Aegis.ApprovalID(call.Binding(shield)) }) // few calls need one
-	result, err := a.Aegis.Judge(ctx, shield, call, aegis.How{
-		TraceID:  in.TraceID,
+	how := aegis.How{
+		TraceID: in.TraceID, UserID: caller.UserID,
 		Approved: func(ctx context.Context) (bool, error) { return a.approved(ctx, approval(), in.Context.ApprovalToken) },
-	})
+	}
+	if caller.Grant != nil {
+		how.TokenID = caller.Grant.Token.GetId()
+	}
+	result, err := a.Aegis.Judge(ctx, shield, call, how)
 	if err != nil {
 		return nil, err
 	}

@@ -93,6 +93,9 @@ func shields() *resource.Object[*directorypb.Shield, catalog.ShieldInput] {
 		CreateDoc("allow, deny, sideEffects, allowedRoles, allowedDomains, deniedDomains, allowedPathPrefixes, deniedPathPrefixes, argumentSchemas, limits")
 	o.Document("dlp", record.GetDlp).Take(func(in *input) *json.RawMessage { return &in.DLP }).CreateDoc("redactSecrets, redactPii: both when absent").
 		ChangeDoc("Replaces the stored one")
+	o.OptionalDocument("llm", record.GetLlm).Take(func(in *input) *json.RawMessage { return &in.LLM }).
+		CreateDoc("modelKey; judge: enabled, stages, threshold (0.7 when absent), failMode (open or closed; closed when absent), onlyHighRisk").
+		ChangeDoc("Replaces the stored one; null: no model judges")
 	o.Time("createdAt", record.GetCreatedAt)
 	o.Time("updatedAt", record.GetUpdatedAt)
 	return o

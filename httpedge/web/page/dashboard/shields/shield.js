@@ -12,6 +12,7 @@ import { t } from '../messages.js';
 import { setQuery } from '../router.js';
 import { usePlace } from '../shell.js';
 import { useRead } from '../store.js';
+import { judgeFields, judgeShown, withJudge } from './judge.js';
 
 const modes = ['enforce', 'simulate', 'disabled'];
 const decisions = ['allow', 'redact', 'require_approval', 'sandbox', 'block'];
@@ -27,13 +28,15 @@ const jsonField = (title, description) => ({ title, description, type: 'object',
 
 /** @param {{value?: any, submit: string, onSubmit: (value: any) => any}} props */
 export function ShieldForm({ value = { mode: 'enforce', rules: {}, dlp: { redactSecrets: true, redactPii: true } }, submit, onSubmit }) {
-  return html`<${Form} autofocus submit=${submit} value=${value} schema=${{ properties: {
+  const models = useRead((signal) => api.get('/models', { category: 'llm' }, { signal }).then((answer) => answer.models), []);
+  return html`<${Form} autofocus submit=${submit} value=${{ ...value, ...judgeShown(value.llm) }} schema=${{ properties: {
     name: { title: t('shields.name'), maxLength: 200 },
     description: { title: t('shields.description'), format: 'multiline' },
     mode: { title: t('shields.mode'), enum: modes, names: modes.map((mode) => t(`shields.mode.${mode}`)) },
     rules: jsonField(t('shields.rules'), t('shields.rules.about')),
     dlp: jsonField(t('shields.dlp'), t('shields.dlp.about')),
-  }, required: ['name', 'mode'] }} onSubmit=${(/** @type {any} */ form) => onSubmit({ description: '', rules: {}, dlp: {}, ...form })} />`;
+    ...judgeFields(models.value || [], value.llm),
+  }, required: ['name', 'mode'] }} onSubmit=${(/** @type {any} */ form) => onSubmit(withJudge({ description: '', rules: {}, dlp: {}, ...form }))} />`;
 }
 
 /** @param {{id: string, address: any, changed: () => void, gone: () => void}} props */
