@@ -35,7 +35,6 @@ type aegis struct {
 	features *feature.Gate
 	known    guard.Known   // of the door
 	rails    func() *rails // once the directory is open
-	known    guard.Known   // of the door
 	judges   *judges
 }
 
