@@ -21,11 +21,18 @@ func TestConsoleShields(t *testing.T) {
 	b.tap(`dialog button[type="submit"]`)
 	b.see(`document.querySelector('dialog textarea[name="rules"][aria-invalid="true"]') !== null`)
 	b.fill(`dialog textarea[name="rules"]`, `{"deny":["drop_table"],"sideEffects":{"delete_invoice":"destructive"}}`)
+	b.tap(`dialog input[name="judge"]`)
+	b.tap(`dialog button[type="submit"]`)
+	b.see(`document.querySelector('dialog [role="alert"]')?.textContent.includes('llm.modelKey')`)
+	b.see(`document.querySelector('dialog select[name="judgeModel"] option[value="scripted"]') !== null`)
+	b.choose(`dialog select[name="judgeModel"]`, "scripted")
+	b.tap(`dialog input[name="judge-output.pre"]`)
 	b.checkConsole("shields-new")
 	b.tap(`dialog button[type="submit"]`)
 	shield := b.tell(`location.pathname.startsWith('/dashboard/shields/') && document.querySelector('.thing[data-ready="true"] h1')?.textContent === 'Billing'`,
 		`location.pathname.split('/').pop()`)
 
+	b.see(`document.querySelector('.thing .json').textContent.includes('output.pre')`)
 	call := object1{"stage": "tool.pre", "shieldId": shield, "resource": object1{"type": "tool", "name": "delete_invoice", "arguments": object1{"id": "i-7"}}}
 	waits := b.ask("POST", "/aegis/evaluate", call)
 	require.Equal(t, "require_approval", waits.text("decision"))
