@@ -329,8 +329,9 @@ func (v *visit) judge(ctx context.Context, stage, kind, name, text string) (stri
 	if err := v.pass(text, wantJSON); err != nil {
 		return "", err
 	}
-	left, err := text, error(nil)
+	left := text
 	if v.shield != nil {
+		var err error
 		if left, err = v.ask(ctx, &aegis.Call{Stage: stage, Type: kind, Name: name}, text, wantJSON); err != nil {
 			return "", err
 		}

@@ -109,7 +109,8 @@ func TestGuardrailsBlock(t *testing.T) {
 	}
 	wrong := f.refused(t, says("railed", "About Project Falcon"))
 	require.Equal(t, []any{failurepb.Code_GUARDRAIL_BLOCKED, "Blocked by guardrail: The text holds a word that is filtered"}, []any{wrong.Code, wrong.DefaultText()})
-	require.Equal(t, []any{"words", "block", 1}, []any{wrong.Details["guardrail_key"], wrong.Details["action"], len(wrong.Details["findings"].([]guardrail.Finding))})
+	require.Equal(t, []any{"words", "block"}, []any{wrong.Details["guardrail_key"], wrong.Details["action"]})
+	require.Len(t, wrong.Details["findings"], 1)
 	require.Equal(t, "Not here.", f.refused(t, says("both", "The secret plan")).DefaultText(), "in the guardrail's words")
 	require.Equal(t, "words", f.refused(t, says("both", "Project falcon")).Details["guardrail_key"], "the model's, too")
 	require.Zero(t, f.taken, "the shield is not asked about what goes no further")
@@ -171,7 +172,8 @@ func TestGuardrailAndShield(t *testing.T) {
 	command.GetSend().Content = "mail me@corp.com" + strings.Repeat(" please", 5)
 	require.Equal(t, failure.ShieldBlocked, f.refused(t, command).Reason)
 	f.shield.Mode = aegis.Disabled
-	_, err := f.Ask(t.Context(), "conv", send("both"))
+	said := send("both")
+	_, err := f.Ask(t.Context(), "conv", said)
 	require.NoError(t, err)
-	require.Equal(t, clean, f.behind.asked.(*conversationpb.Command).GetSend().GetContent(), "a disabled shield takes no guardrail with it")
+	require.Equal(t, clean, said.GetSend().GetContent(), "a disabled shield takes no guardrail with it")
 }
