@@ -19,7 +19,7 @@ func question() *inference.Question {
 	return &inference.Question{System: "Judge.", Text: "data \"x\"\n", MaxTokens: 512, Time: 15 * time.Second}
 }
 
-func (k *kit) asks(key string) (string, error) {
+func (k *kit) questions(key string) (string, error) {
 	k.t.Helper()
 	call := k.call(`{"model":"` + key + `","messages":[{"role":"user","content":"not this"}]}`)
 	return k.caller.Ask(context.Background(), call, question())
@@ -29,7 +29,7 @@ func (k *kit) asks(key string) (string, error) {
 func TestAsk(t *testing.T) {
 	k := newKit(t, says(200, toldUsage))
 	k.till.holds = func(call *quota.Call) (int64, bool, error) { return call.Want, true, nil }
-	said, err := k.asks("chat")
+	said, err := k.questions("chat")
 	require.NoError(t, err)
 	require.Equal(t, "hi", said)
 	body := k.provider.requests()[0].body
@@ -43,20 +43,20 @@ func TestAsk(t *testing.T) {
 		[]any{usage.TenantID, usage.ProjectID, usage.UserID, usage.TokenID, usage.Model, usage.Service, usage.CostNanoUSD})
 
 	k.till.holds = func(*quota.Call) (int64, bool, error) { return 0, false, &quota.Refusal{Spent: true, Message: "spent"} }
-	_, err = k.asks("chat")
+	_, err = k.questions("chat")
 	require.Equal(t, "insufficient_quota", asError(t, err).Code)
 	require.Len(t, k.provider.requests(), 1, "what is not paid for is not asked")
 	for key, code := range map[string]string{"none": "model_not_found", "embed": "invalid_request"} {
-		_, err = k.asks(key)
+		_, err = k.questions(key)
 		require.Equal(t, code, asError(t, err).Code)
 	}
 	k.till.holds = nil
 	k.dynamic(`{"strategy":"priority","targets":[{"modelKey":"scripted"}]}`)
-	said, err = k.asks("any")
+	said, err = k.questions("any")
 	require.NoError(t, err)
 	require.Equal(t, "one two three", said)
 	k.provider.answer = says(200, `{"choices":[]}`)
-	_, err = k.asks("chat")
+	_, err = k.questions("chat")
 	require.Error(t, err)
 }
 
