@@ -349,8 +349,8 @@ func TestOwnRunsAreTraces(t *testing.T) {
 		"totalDurationMs": 2500.0, "modelsUsed": []any{"large"},
 	}
 	names := func(token, query string) (all []any) {
-		_, got := k.ask(token, "GET", "/tracing/threads"+query, "")
-		for _, one := range got["threads"].([]any) { //nolint:errcheck,forcetypeassert // a test
+		_, listed := k.ask(token, "GET", "/tracing/threads"+query, "")
+		for _, one := range listed["threads"].([]any) { //nolint:errcheck,forcetypeassert // a test
 			all = append(all, one.(map[string]any)["threadId"]) //nolint:errcheck,forcetypeassert // a test
 		}
 		return all

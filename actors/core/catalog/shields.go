@@ -153,13 +153,10 @@ func (c *Catalog) applyShield(in ShieldInput, shield *directorypb.Shield) error 
 func (c *Catalog) judgeable(projectID string, llm json.RawMessage) error {
 	const at = "llm.modelKey"
 	read, wrong := aegis.Of(&directorypb.Shield{Llm: llm})
-	if string(llm) == "null" || wrong != nil { // which applyShield says
-		return nil
+	if string(llm) == "null" || wrong != nil || read.LLM.ModelKey == "" { // what is wrong is said by applyShield
+		return nil //nolint:nilerr // as said
 	}
 	key := read.LLM.ModelKey
-	if key == "" {
-		return nil
-	}
 	found, is := routing.Found{}, isKey(key)
 	if is {
 		found, is = c.routed(projectID, key)

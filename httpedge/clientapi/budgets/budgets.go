@@ -123,7 +123,7 @@ func (a *api) listBudgets(ctx context.Context, _ *nothing) ([]*budget, error) {
 	policies, err := a.listPolicies(ctx, nil)
 	var all []*budget
 	for _, p := range policies {
-		if b, err := budgetOf(p, nil); err == nil { // otherwise it bounds something else
+		if b, none := budgetOf(p, nil); none == nil { // otherwise it bounds something else
 			all = append(all, b)
 		}
 	}
