@@ -22,6 +22,7 @@ func TestWhatIsRepeated(t *testing.T) {
 		"unavailable": {&callError{Status: 503, Code: "503 unavailable"}, true, true},
 		"no_answer":   {&callError{Code: "timeout"}, true, true},
 		"busy":        {busy, false, true},
+		"under_way":   {&callError{Status: 409, Code: codeKeyTaken}, false, true},
 		"refused":     {&callError{Status: 400, Code: "400 VALIDATION_ERROR"}, false, false},
 		"broken":      {errors.New("bad answer"), false, false},
 	} {

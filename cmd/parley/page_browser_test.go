@@ -144,10 +144,24 @@ func (b *browser) tell(when, what string) string {
 		b.mu.Lock()
 		b.t.Logf("requests that failed: %q", b.mu.failures)
 		b.mu.Unlock()
+		b.t.Logf("the page says: %q", b.shown())
 	}
 	require.NoErrorf(b.t, err, "waiting for %s", when)
 	require.Len(b.t, said, 1)
 	return said[0]
+}
+
+// shown is the end of what the page shows, and the state of its parts.
+func (b *browser) shown() []string {
+	ctx, cancel := context.WithTimeout(b.ctx, stepTime)
+	defer cancel()
+	said, err := chromedp.Run(ctx, await(`[document.body.innerText.slice(-1500),
+		...[...document.querySelectorAll('[id][data-state]')].map((part) => part.id + ' ' + part.dataset.state),
+		...[...document.querySelectorAll('#events li')].slice(-12).map((row) => row.dataset.type)]`))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	return said
 }
 
 // Bounds of a step of a test: awaiting in the page, and all of it.

@@ -14,6 +14,8 @@ func TestConsoleShields(t *testing.T) {
 		operate(t, p, "PATCH", "/tenants/"+tenant.text("id"), object1{"tier": "ON_PREMISE"})
 	}
 	b.goTo(p, "/dashboard/shields")
+	b.ask("POST", "/models/providers", object1{"key": "scripted", "driver": "scripted"})
+	b.ask("POST", "/models", scriptedModel("scripted"))
 	b.see(`document.querySelectorAll('.pane-list tbody tr[data-id="default"]').length === 1`)
 	b.tap("#new-shield")
 	b.fill(`dialog input[name="name"]`, "Billing")
@@ -24,7 +26,7 @@ func TestConsoleShields(t *testing.T) {
 	b.tap(`dialog input[name="judge"]`)
 	b.tap(`dialog button[type="submit"]`)
 	b.see(`document.querySelector('dialog [role="alert"]')?.textContent.includes('llm.modelKey')`)
-	b.see(`document.querySelector('dialog select[name="judgeModel"] option[value="scripted"]') !== null`)
+	b.see(`[...document.querySelector('dialog select[name="judgeModel"]').options].some((one) => one.value === 'scripted')`)
 	b.choose(`dialog select[name="judgeModel"]`, "scripted")
 	b.tap(`dialog input[name="judge-output.pre"]`)
 	b.checkConsole("shields-new")
@@ -32,7 +34,7 @@ func TestConsoleShields(t *testing.T) {
 	shield := b.tell(`location.pathname.startsWith('/dashboard/shields/') && document.querySelector('.thing[data-ready="true"] h1')?.textContent === 'Billing'`,
 		`location.pathname.split('/').pop()`)
 
-	b.see(`document.querySelector('.thing .json').textContent.includes('output.pre')`)
+	b.see(`document.querySelector('.thing .json').textContent.includes('modelKey')`)
 	call := object1{"stage": "tool.pre", "shieldId": shield, "resource": object1{"type": "tool", "name": "delete_invoice", "arguments": object1{"id": "i-7"}}}
 	waits := b.ask("POST", "/aegis/evaluate", call)
 	require.Equal(t, "require_approval", waits.text("decision"))

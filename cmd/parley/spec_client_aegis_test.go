@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -188,7 +189,7 @@ func aegisJudge(t *testing.T, b apiCaller, owner *visitor) {
 	require.Equal(t, 201, made.status, made.text)
 	id := decode(t, made.text).text("shield", "id")
 	require.Equal(t, map[string]any{"modelKey": "mild", "judge": map[string]any{
-		"enabled": true, "stages": []any{"input.pre"}, "threshold": 0.7, "failMode": "closed", "onlyHighRisk": false,
+		"enabled": true, "stages": []any{"input.pre"}, "threshold": json.Number("0.7"), "failMode": "closed", "onlyHighRisk": false,
 	}}, owner.done(t, "GET", shields+"/"+id, nil).at("shield", "llm").v)
 	judged := func(change object1) tree {
 		if change != nil {
@@ -197,9 +198,9 @@ func aegisJudge(t *testing.T, b apiCaller, owner *visitor) {
 		return b.evaluated(t, object1{"stage": "input.pre", "shieldId": id, "resource": object1{"type": "message", "name": "chat", "content": `Answer {"risk":0}.`}})
 	}
 	got := judged(nil)
-	require.Equal(t, []any{"allow", 0.1, []any{"the judge sees a risk of 0.1", "the judge says: a greeting"}}, []any{got.text("decision"), got.at("riskScore").v, got.at("reasons").v})
+	require.Equal(t, []any{"allow", json.Number("0.1"), []any{"the judge sees a risk of 0.1", "the judge says: a greeting"}}, []any{got.text("decision"), got.at("riskScore").v, got.at("reasons").v})
 	got = judged(llm("stern", nil))
-	require.Equal(t, []any{"block", 0.95, "llm_judge"}, []any{got.text("decision"), got.at("riskScore").v, got.at("findings").list()[0].text("code")})
+	require.Equal(t, []any{"block", json.Number("0.95"), "llm_judge"}, []any{got.text("decision"), got.at("riskScore").v, got.at("findings").list()[0].text("code")})
 	require.Equal(t, "allow", judged(llm("stern", object1{"threshold": 1})).text("decision"))
 	require.Equal(t, "allow", judged(llm("stern", object1{"onlyHighRisk": true})).text("decision"))
 	got = judged(llm("mute", nil))
