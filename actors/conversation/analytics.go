@@ -73,16 +73,7 @@ func readOverview(ctx context.Context, from kit.Lists, query *conversationpb.Ove
 func readTurns(view kit.View, state *conversationpb.State, query *nodepb.TurnsQuery) (*nodepb.TurnsReply, error) {
 	reply := &nodepb.TurnsReply{State: state}
 	var runs []*conversationpb.Run
-	var damage error
-	err := view.Items(query.GetId(), kit.ItemQuery{Table: TableRuns, Limit: countedRuns}, func(_, value []byte) bool {
-		run := &conversationpb.Run{}
-		if damage = proto.Unmarshal(value, run); damage != nil {
-			return false
-		}
-		runs = append(runs, run)
-		return true
-	})
-	if err = errors.Join(err, damage); err != nil {
+	if err := eachRun(view, query.GetId(), func(run *conversationpb.Run) { runs = append(runs, run) }); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(runs, func(a, b *conversationpb.Run) int {
@@ -111,14 +102,21 @@ func readTurns(view kit.View, state *conversationpb.State, query *nodepb.TurnsQu
 // readTokens adds up the tokens of a conversation's runs.
 func readTokens(view kit.View, _ uint64, query *nodepb.TokensQuery) (*nodepb.TokensReply, error) {
 	reply := &nodepb.TokensReply{}
-	var damage error
-	err := view.Items(query.GetId(), kit.ItemQuery{Table: TableRuns, Limit: countedRuns}, func(_, value []byte) bool {
-		run := &conversationpb.Run{}
-		if damage = proto.Unmarshal(value, run); damage != nil {
-			return false
-		}
+	err := eachRun(view, query.GetId(), func(run *conversationpb.Run) {
 		reply.Tokens += run.GetUsage().GetInputTokens() + run.GetUsage().GetOutputTokens()
-		return true
 	})
-	return reply, errors.Join(err, damage)
+	return reply, err
+}
+
+// eachRun reads the ended turns of a conversation, at most countedRuns.
+func eachRun(view kit.View, id string, take func(*conversationpb.Run)) error {
+	var damage error
+	err := view.Items(id, kit.ItemQuery{Table: TableRuns, Limit: countedRuns}, func(_, value []byte) bool {
+		run := &conversationpb.Run{}
+		if damage = proto.Unmarshal(value, run); damage == nil {
+			take(run)
+		}
+		return damage == nil
+	})
+	return errors.Join(err, damage)
 }

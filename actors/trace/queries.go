@@ -31,13 +31,13 @@ func readSession(s *tracepb.Session, _ *tracepb.SessionQuery) (*tracepb.SessionR
 	return &tracepb.SessionReply{Session: s}, nil
 }
 
-// MaxSkip bounds how far into a list of threads a page can be: the rows before it are read.
-const MaxSkip = 10_000
+// maxSkip bounds how far into a list of threads a page can be: the rows before it are read.
+const maxSkip = 10_000
 
 // readThreads reads a page of threads: conversations, sessions that are threads of their own, and threads that sessions name. The newest
 // is first: a conversation is as old as it is, any other thread as its newest session.
 func (c Conversations) readThreads(ctx context.Context, from kit.Lists, query *tracepb.ThreadsQuery) (*tracepb.ThreadsReply, error) {
-	skip, limit := int(min(query.GetSkip(), MaxSkip)), int(query.GetLimit())
+	skip, limit := int(min(query.GetSkip(), maxSkip)), int(query.GetLimit())
 	reported, own := threadsOf(query.GetTenantId(), query.GetProjectId()), c.List(query)
 	counted, err := from.Counts(ctx, reported)
 	if err != nil {
@@ -64,45 +64,38 @@ func (c Conversations) readThreads(ctx context.Context, from kit.Lists, query *t
 	}
 	slices.SortStableFunc(page, func(a, b kit.Row) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Member, a.Member)) })
 	page = page[min(skip, len(page)):min(skip+limit, len(page))]
-	heads, err := headsOf(ctx, from, page, isOne)
+	heads, err := headsOf(ctx, from, slices.DeleteFunc(slices.Clone(page), func(row kit.Row) bool { return isOne[row.Member] }))
 	if err != nil {
 		return nil, err
 	}
-	for i, head := range heads {
-		switch id := page[i].Member; {
-		case isOne[id]:
-			reply.Threads = append(reply.Threads, &tracepb.Group{ThreadId: id, Conversation: true})
-		case head != nil: // otherwise it was removed since the list was read
-			group, err := groupOf(ctx, from, id, head)
-			if err != nil {
-				return nil, err
-			}
-			if len(group.GetSessions()) > 0 {
-				reply.Threads = append(reply.Threads, group)
-			}
+	for _, row := range page {
+		if isOne[row.Member] {
+			reply.Threads = append(reply.Threads, &tracepb.Group{ThreadId: row.Member, Conversation: true})
+			continue
+		}
+		head := heads[0]
+		if heads = heads[1:]; head == nil {
+			continue // removed since the list was read
+		}
+		group, err := groupOf(ctx, from, row.Member, head)
+		if err != nil {
+			return nil, err
+		}
+		if len(group.GetSessions()) > 0 {
+			reply.Threads = append(reply.Threads, group)
 		}
 	}
 	return reply, nil
 }
 
-// headsOf reads the heads of a page a few at a time; nil for what is gone, and for conversations.
-func headsOf(ctx context.Context, from kit.Lists, page []kit.Row, isOne map[string]bool) ([][]byte, error) {
-	heads := make([][]byte, len(page))
-	var wanted []kit.Row
-	var at []int
-	for i, row := range page {
-		if !isOne[row.Member] {
-			wanted, at = append(wanted, row), append(at, i)
-		}
-	}
-	for i := 0; i < len(wanted); i += chunk {
-		some, err := from.Heads(ctx, wanted[i:min(i+chunk, len(wanted))])
+// headsOf reads the heads of a page a few at a time; nil for what is gone.
+func headsOf(ctx context.Context, from kit.Lists, page []kit.Row) (heads [][]byte, err error) {
+	for at := 0; at < len(page); at += chunk {
+		some, err := from.Heads(ctx, page[at:min(at+chunk, len(page))])
 		if err != nil {
 			return nil, err
 		}
-		for j, head := range some {
-			heads[at[i+j]] = head
-		}
+		heads = append(heads, some...)
 	}
 	return heads, nil
 }

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -151,21 +150,18 @@ func (c *Catalog) applyShield(in ShieldInput, shield *directorypb.Shield) error 
 
 // judgeable refuses a model that cannot judge. One that is deleted or changed later gives no verdicts: the shield says what that means.
 func (c *Catalog) judgeable(projectID string, llm json.RawMessage) error {
-	const at = "llm.modelKey"
 	read, wrong := aegis.Of(&directorypb.Shield{Llm: llm})
 	if string(llm) == "null" || wrong != nil || read.LLM.ModelKey == "" { // what is wrong is said by applyShield
 		return nil //nolint:nilerr // as said
 	}
-	key := read.LLM.ModelKey
-	found, is := routing.Found{}, isKey(key)
-	if is {
-		found, is = c.routed(projectID, key)
-	}
-	if !is {
-		return invalid(failure.RoutedModelUnknown).In(at).Param("model", key)
-	}
-	if category := cmp.Or(found.Category, "llm"); category != "llm" {
-		return invalid(failure.RoutedModelOther).In(at).Param("model", key).Param("category", category).Param("wanted", "llm")
+	checker := routing.NewChecker(func(key string) (routing.Found, bool) {
+		if !isKey(key) {
+			return routing.Found{}, false
+		}
+		return c.routed(projectID, key)
+	})
+	if _, refused := checker.Model("llm.modelKey", read.LLM.ModelKey, "llm"); refused != nil {
+		return refused
 	}
 	return nil
 }

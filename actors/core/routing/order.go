@@ -171,27 +171,33 @@ func (o *order) sorted(s *Settings, depth int) (keys []string) {
 func (c *Checker) Check(key, category string, s *Settings) *failure.Failure {
 	fields, keys := s.named()
 	for i, target := range keys {
-		found, known := c.find(target)
-		if !known {
-			return invalid(failure.RoutedModelUnknown).In(fields[i]).Param("model", target)
-		}
-		if is := cmp.Or(found.Category, "llm"); is != category {
-			return invalid(failure.RoutedModelOther).In(fields[i]).Param("model", target).Param("category", is).Param("wanted", category)
+		if _, refused := c.Model(fields[i], target, category); refused != nil {
+			return refused
 		}
 	}
 	if s.Decider != nil {
 		const at = top + ".decider.modelKey"
-		found, known := c.find(s.Decider.ModelKey)
+		found, refused := c.Model(at, s.Decider.ModelKey, "llm")
 		switch {
-		case !known:
-			return invalid(failure.RoutedModelUnknown).In(at).Param("model", s.Decider.ModelKey)
-		case cmp.Or(found.Category, "llm") != "llm":
-			return invalid(failure.RoutedModelOther).In(at).Param("model", s.Decider.ModelKey).Param("category", found.Category).Param("wanted", "llm")
+		case refused != nil:
+			return refused
 		case found.Dynamic != nil:
 			return invalid(failure.DeciderDynamic).In(at).Param("model", s.Decider.ModelKey)
 		}
 	}
 	return c.CheckNesting(key)
+}
+
+// Model finds the model that a field names, or says what is wrong with it: there is none, or it is of another category.
+func (c *Checker) Model(field, key, category string) (Found, *failure.Failure) {
+	found, known := c.find(key)
+	if !known {
+		return found, invalid(failure.RoutedModelUnknown).In(field).Param("model", key)
+	}
+	if is := cmp.Or(found.Category, "llm"); is != category {
+		return found, invalid(failure.RoutedModelOther).In(field).Param("model", key).Param("category", is).Param("wanted", category)
+	}
+	return found, nil
 }
 
 // Checker finds out how deep dynamic models of a project are nested.
