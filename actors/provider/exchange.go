@@ -26,7 +26,7 @@ const (
 	drainBytes = 4 << 10
 )
 
-// What of an answer's memory a byte takes, and a value of an event: the official clients make some kilobytes of one. An ordinary
+// What of an answer's memory a byte takes, and a value of an event, which a decoder of typed clients makes some kilobytes of. An ordinary
 // event is not counted.
 const (
 	byteCost       = 3
@@ -43,8 +43,8 @@ type Limits struct {
 	MaxValues      int           // in the JSON of an event
 }
 
-// Exchange is one HTTP request of one attempt. It is a client as the official model clients take one, so that the limits hold
-// below whatever they do, and a refusal becomes a Failure before it becomes an error of theirs, which quotes URLs.
+// Exchange is one HTTP request of one attempt. The limits hold below whoever reads the answer, and a refusal becomes a Failure before it is an
+// error that quotes URLs.
 type Exchange struct {
 	Client  *http.Client
 	Secrets Redactor
@@ -191,8 +191,8 @@ func (x *Exchange) refusal(response *http.Response) *Failure {
 	return said
 }
 
-// Verdict turns what an adapter returned into the attempt's error. The words of an official client come last, because they
-// tell least: a time limit shows there as a closed connection, a refusal as a complaint about a URL.
+// Verdict turns what an adapter returned into the attempt's error. The words of who read the answer come last, because they
+// tell least: a time limit shows there as a closed connection.
 func (x *Exchange) Verdict(ctx context.Context, err error) error {
 	if err == nil && x.finished {
 		return nil

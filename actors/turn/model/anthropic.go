@@ -4,13 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"net/http"
+	"maps"
 	"strings"
 	"unicode"
-
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
 )
 
 // defaultAnthropicOutput is the output cap when nobody sets one: the Messages API insists on a number, and refuses one above
@@ -23,9 +19,16 @@ type anthropicMessages struct{}
 func (anthropicMessages) home() string { return "https://api.anthropic.com" }
 
 func (anthropicMessages) ask(ctx context.Context, question *question, out *recorder) error {
-	service := anthropic.NewMessageService(anthropicOptions(question)...)
-	var response *http.Response
-	if err := service.NewStreaming(ctx, messageParams(question), option.WithResponseBodyInto(&response)).Err(); err != nil {
+	headers := map[string]string{"Anthropic-Version": "2023-06-01"}
+	if key := question.agent.GetModel().GetApiKey(); key != "" {
+		headers["X-Api-Key"] = key
+	}
+	path := "/v1/messages" // people also write the base URL with the version, as for the other APIs
+	if strings.HasSuffix(strings.TrimRight(question.base, "/"), "/v1") {
+		path = "/messages"
+	}
+	response, err := question.post(ctx, path, headers, messageRequest(question))
+	if err != nil {
 		return err
 	}
 	reader := &messagesReader{question: question, out: out}
@@ -35,99 +38,72 @@ func (anthropicMessages) ask(ctx context.Context, question *question, out *recor
 // refused: the service knows all that is sent.
 func (anthropicMessages) refused(*question, error) string { return "" }
 
-// anthropicOptions are all the options there are: the service is built without the client, which would read the environment,
-// and without tracing, whose switches are in the environment too.
-func anthropicOptions(question *question) []option.RequestOption {
-	options := []option.RequestOption{
-		// The path is the service's; people also write the base URL with it, as for the other API.
-		option.WithBaseURL(strings.TrimSuffix(strings.TrimRight(question.base, "/"), "/v1")),
-		option.WithHTTPClient(question.http),
-		option.WithMaxRetries(0),
-		option.WithoutOpenTelemetry(),
-	}
-	if key := question.agent.GetModel().GetApiKey(); key != "" {
-		options = append(options, option.WithAPIKey(key))
-	}
-	for name, value := range question.agent.GetModel().GetHeaders() {
-		options = append(options, option.WithHeader(name, value))
-	}
-	for name, values := range question.query {
-		for _, value := range values {
-			options = append(options, option.WithQueryAdd(name, value))
-		}
-	}
-	return options
-}
-
-func messageParams(question *question) anthropic.MessageNewParams {
-	model := question.agent.GetModel()
-	params := anthropic.MessageNewParams{
-		Model:     model.GetName(),
-		MaxTokens: question.maxOutput,
-		Messages:  anthropicTurns(question.messages, question.of),
-	}
+func messageRequest(question *question) members {
+	turns := anthropicTurns(question.messages, question.of)
 	if len(question.paused) > 0 {
-		var said []anthropic.ContentBlockParamUnion
+		said := []any{}
 		for _, one := range question.paused {
 			said = anthropicContent(said, piece{text: one.text, raw: one.raw})
 		}
-		params.Messages = append(params.Messages, anthropic.NewAssistantMessage(said...))
+		turns = append(turns, members{"role": "assistant", "content": said})
 	}
-	trimEnd(params.Messages)
-	if params.MaxTokens <= 0 {
-		params.MaxTokens = defaultAnthropicOutput
+	trimEnd(turns[len(turns)-1])
+	body := members{"model": question.agent.GetModel().GetName(), "max_tokens": question.maxOutput, "messages": turns}
+	if question.maxOutput <= 0 {
+		body["max_tokens"] = defaultAnthropicOutput
 	}
 	if instructions := instructionsWith(question.agent.GetInstructions(), question.settings.Format); strings.TrimSpace(instructions) != "" {
+		var system []members
 		for _, one := range cutText(instructions, question.settings.Cache) {
-			params.System = append(params.System, *anthropicText(one))
+			system = append(system, anthropicText(one))
+		}
+		body["system"] = system
+	}
+	question.sampling(body)
+	if len(question.tools) > 0 {
+		tools := make([]members, len(question.tools))
+		for i := range question.tools {
+			tools[i] = anthropicTool(&question.tools[i])
+		}
+		body["tools"] = tools
+		if choice := anthropicChoice(&question.settings); choice != nil {
+			body["tool_choice"] = choice
 		}
 	}
-	if model.GetHasTemperature() && question.takes("temperature") {
-		params.Temperature = param.NewOpt(model.GetTemperature())
-	}
-	if model.GetHasTopP() && question.takes("top_p") {
-		params.TopP = param.NewOpt(model.GetTopP())
-	}
-	for _, tool := range question.tools {
-		params.Tools = append(params.Tools, anthropicTool(tool))
-	}
-	if len(params.Tools) > 0 {
-		params.ToolChoice = anthropicChoice(&question.settings)
-	}
-	params.SetExtraFields(question.extra)
-	return params
+	return body
 }
 
 // trimEnd takes the blanks off the end of an answer that is to go on: they are refused.
-func trimEnd(turns []anthropic.MessageParam) {
-	last := turns[len(turns)-1]
-	if last.Role != anthropic.MessageParamRoleAssistant || len(last.Content) == 0 {
+func trimEnd(turn members) {
+	blocks, _ := turn["content"].([]any)
+	if turn["role"] != "assistant" || len(blocks) == 0 {
 		return
 	}
-	if block := last.Content[len(last.Content)-1].OfText; block != nil {
-		block.Text = strings.TrimRightFunc(block.Text, unicode.IsSpace)
+	if block, ok := blocks[len(blocks)-1].(members); ok && block["type"] == "text" {
+		text, _ := block["text"].(string) // always one
+		block["text"] = strings.TrimRightFunc(text, unicode.IsSpace)
 	}
 }
 
-// anthropicChoice is what the caller of the turn wants of tools.
-func anthropicChoice(settings *Settings) anthropic.ToolChoiceUnionParam {
-	single := param.Opt[bool]{}
-	if settings.Parallel != nil {
-		single = param.NewOpt(!*settings.Parallel)
-	}
+// anthropicChoice is what the caller of the turn wants of tools, nil = nothing.
+func anthropicChoice(settings *Settings) members {
+	var choice members
 	switch {
 	case settings.Choice == nil && settings.Parallel == nil:
-		return anthropic.ToolChoiceUnionParam{}
+		return nil
 	case settings.Choice == nil, settings.Choice.Mode == ChooseAuto:
-		return anthropic.ToolChoiceUnionParam{OfAuto: &anthropic.ToolChoiceAutoParam{DisableParallelToolUse: single}}
+		choice = members{"type": "auto"}
 	case settings.Choice.Mode == ChooseNone:
-		return anthropic.ToolChoiceUnionParam{OfNone: &anthropic.ToolChoiceNoneParam{}}
+		return members{"type": "none"}
 	case settings.Choice.Mode == ChooseFunction:
-		return anthropic.ToolChoiceUnionParam{OfTool: &anthropic.ToolChoiceToolParam{
-			Name: settings.Choice.Name, DisableParallelToolUse: single,
-		}}
+		choice = members{"type": "tool", "name": settings.Choice.Name}
+	default:
+		choice = members{"type": "any"}
 	}
-	return anthropic.ToolChoiceUnionParam{OfAny: &anthropic.ToolChoiceAnyParam{DisableParallelToolUse: single}}
+	if settings.Parallel != nil {
+		choice["disable_parallel_tool_use"] = !*settings.Parallel
+	}
+	return choice
 }
 
 // instructionsWith says the format in words: the API has no setting for it that all of its models know.
@@ -142,55 +118,39 @@ func instructionsWith(instructions string, format *Format) string {
 	return strings.TrimSpace(instructions + "\n\n" + wanted)
 }
 
-func anthropicTool(spec toolSpec) anthropic.ToolUnionParam {
-	schema := anthropic.ToolInputSchemaParam{ExtraFields: map[string]any{}}
-	for key, value := range spec.schema {
-		switch key {
-		case "type": // always object
-		case "properties":
-			schema.Properties = value
-		default:
-			schema.ExtraFields[key] = value
-		}
-	}
-	tool := anthropic.ToolParam{Name: spec.name, InputSchema: schema}
-	if spec.description != "" {
-		tool.Description = param.NewOpt(spec.description)
-	}
-	if spec.strict != nil {
-		tool.Strict = param.NewOpt(*spec.strict)
-	}
-	tool.SetExtraFields(cacheControl(spec.cache))
-	return anthropic.ToolUnionParam{OfTool: &tool}
+func anthropicTool(spec *toolSpec) members {
+	schema := maps.Clone(spec.schema)
+	schema["type"] = "object" // always
+	tool := members{"name": spec.name, "input_schema": schema}
+	return tool.with("description", spec.description).flag("strict", spec.strict).cached(spec.cache)
 }
 
 // anthropicTurns puts the results of one round of tool calls into one user message, as the API wants it.
-func anthropicTurns(messages []Message, of string) []anthropic.MessageParam {
-	var turns []anthropic.MessageParam
+func anthropicTurns(messages []Message, of string) []members {
+	var turns []members
 	for i := 0; i < len(messages); {
 		if messages[i].Role != ToolRole {
 			turns = append(turns, anthropicTurn(&messages[i], of))
 			i++
 			continue
 		}
-		var results []anthropic.ContentBlockParamUnion
+		var results []members
 		for ; i < len(messages) && messages[i].Role == ToolRole; i++ {
-			results = append(results, anthropicResult(messages[i]))
+			results = append(results, anthropicResult(&messages[i]))
 		}
-		turns = append(turns, anthropic.NewUserMessage(results...))
+		turns = append(turns, members{"role": "user", "content": results})
 	}
 	return turns
 }
 
-func anthropicTurn(message *Message, of string) anthropic.MessageParam {
-	var blocks []anthropic.ContentBlockParamUnion
+func anthropicTurn(message *Message, of string) members {
+	blocks := []any{}
 	for _, image := range message.Images {
-		block := anthropic.NewImageBlockBase64(image.MIME, base64.StdEncoding.EncodeToString(image.Data))
-		if image.URL != "" {
-			block = anthropic.NewImageBlock(anthropic.URLImageSourceParam{URL: image.URL})
+		source := members{"type": "url", "url": image.URL}
+		if image.URL == "" {
+			source = members{"type": "base64", "media_type": image.MIME, "data": base64.StdEncoding.EncodeToString(image.Data)}
 		}
-		block.OfImage.SetExtraFields(cacheControl(image.Cache))
-		blocks = append(blocks, block)
+		blocks = append(blocks, members{"type": "image", "source": source}.cached(image.Cache))
 	}
 	for _, one := range message.pieces(of) {
 		if one.text != "" && one.text == message.Content && len(message.Cache) > 0 { // else it has a state, and nobody cuts it
@@ -201,36 +161,36 @@ func anthropicTurn(message *Message, of string) anthropic.MessageParam {
 		}
 		blocks = anthropicContent(blocks, one)
 	}
+	role := "user"
 	if message.Role == Assistant {
-		return anthropic.NewAssistantMessage(blocks...)
+		role = "assistant"
 	}
-	return anthropic.NewUserMessage(blocks...)
+	return members{"role": role, "content": blocks}
 }
 
 // anthropicContent adds a piece of a message. A blank text is refused.
-func anthropicContent(blocks []anthropic.ContentBlockParamUnion, one piece) []anthropic.ContentBlockParamUnion {
+func anthropicContent(blocks []any, one piece) []any {
 	switch {
 	case one.call != nil:
-		return append(blocks, anthropic.NewToolUseBlock(one.call.ID, json.RawMessage(said(one.call.Arguments)), one.call.Name))
+		return append(blocks, members{"type": "tool_use", "id": one.call.ID, "name": one.call.Name, "input": json.RawMessage(said(one.call.Arguments))})
 	case one.raw != nil:
-		return append(blocks, param.Override[anthropic.ContentBlockParamUnion](one.raw))
+		return append(blocks, one.raw)
 	case strings.TrimSpace(one.text) != "":
-		return append(blocks, anthropic.ContentBlockParamUnion{OfText: anthropicText(one)})
+		return append(blocks, anthropicText(one))
 	}
 	return blocks
 }
 
-func anthropicText(one piece) *anthropic.TextBlockParam {
-	block := &anthropic.TextBlockParam{Text: one.text}
-	block.SetExtraFields(cacheControl(one.cache))
-	return block
+func anthropicText(one piece) members {
+	return members{"type": "text", "text": one.text}.cached(one.cache)
 }
 
-func cacheControl(control json.RawMessage) map[string]any {
-	if control == nil {
-		return nil
+// cached marks a block as the end of what the service is to keep.
+func (m members) cached(control json.RawMessage) members {
+	if control != nil {
+		m["cache_control"] = control
 	}
-	return map[string]any{"cache_control": control}
+	return m
 }
 
 // cutText is a text in the parts that end at points. A part that is blank goes with the next.
@@ -249,16 +209,16 @@ func cutText(text string, points []CachePoint) []piece {
 	return parts
 }
 
-func anthropicResult(message Message) anthropic.ContentBlockParamUnion {
-	result := anthropic.ToolResultBlockParam{ToolUseID: message.ToolID}
+func anthropicResult(message *Message) members {
+	result := members{"type": "tool_result", "tool_use_id": message.ToolID}
 	if message.Failed {
-		result.IsError = anthropic.Bool(true)
+		result["is_error"] = true
 	}
 	if strings.TrimSpace(message.Content) != "" {
-		result.Content = []anthropic.ToolResultBlockParamContentUnion{{OfText: &anthropic.TextBlockParam{Text: message.Content}}}
+		result["content"] = []members{{"type": "text", "text": message.Content}}
 	}
 	if points := message.Cache; len(points) > 0 {
-		result.SetExtraFields(cacheControl(points[len(points)-1].Control))
+		result.cached(points[len(points)-1].Control)
 	}
-	return anthropic.ContentBlockParamUnion{OfToolResult: &result}
+	return result
 }

@@ -23,7 +23,7 @@ type network struct {
 	refused *provider.Learned
 }
 
-// dialect speaks one wire form by means of an official client. It returns the client's errors as they are.
+// dialect speaks one wire form.
 type dialect interface {
 	// home is the provider's own base URL.
 	home() string
@@ -40,9 +40,8 @@ type question struct {
 	messages  []Message
 	tools     []toolSpec
 	maxOutput int64 // 0 = the provider's default
-	extra     map[string]any
 	base      string
-	query     url.Values // parameters of the base URL, which the clients drop
+	query     url.Values // parameters of the base URL
 	http      *provider.Exchange
 	secrets   provider.Redactor
 	paused    []held // the answer so far, which paused
@@ -124,8 +123,7 @@ func (n *network) askOnce(ctx context.Context, asked question, out *recorder) er
 }
 
 const (
-	// maxDepth and maxValues bound the JSON of one event: the official clients make some four kilobytes of a value of three
-	// bytes. The last event of the Responses API repeats the tools that were offered.
+	// maxDepth and maxValues bound the JSON of one event. The last event of the Responses API repeats the tools that were offered.
 	maxDepth  = 200
 	maxValues = 20_000
 )
@@ -164,16 +162,8 @@ func (n *network) prepare(request *Request) (*question, error) {
 	}
 	return &question{
 		settings: request.Settings, agent: request.Agent, messages: messages, tools: tools, base: base, query: query,
-		maxOutput: maxOutput(request), extra: extraOf(request), of: stateOf(n.name, base, model.GetName()),
+		maxOutput: maxOutput(request), of: stateOf(n.name, base, model.GetName()),
 	}, nil
-}
-
-func extraOf(request *Request) map[string]any {
-	extra := make(map[string]any, len(request.Settings.Extra))
-	for name, value := range request.Settings.Extra {
-		extra[name] = value
-	}
-	return extra
 }
 
 // maxOutput is the tighter of the request's cap and the agent's, 0 when neither has one.

@@ -462,7 +462,7 @@ func TestCompressedStreamIsRefused(t *testing.T) {
 	}
 }
 
-// TestEnvironmentIsNotRead sets everything that the official clients and the HTTP transport take from the environment.
+// TestEnvironmentIsNotRead sets what the services' own clients and the HTTP transport take from the environment.
 func TestEnvironmentIsNotRead(t *testing.T) {
 	for _, name := range []string{
 		"OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN",

@@ -2,12 +2,7 @@ package model
 
 import (
 	"context"
-	"net/http"
-
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/shared"
+	"maps"
 
 	"parley/actors/dialect/chat"
 	"parley/actors/machine/rawjson"
@@ -22,16 +17,15 @@ type openAIChat struct{}
 
 func (openAIChat) home() string { return openAIHome }
 
-// ask lets the official client make the request, and reads the answer itself, as the gateway does.
+// ask reads the answer as the gateway does.
 func (openAIChat) ask(ctx context.Context, question *question, out *recorder) error {
-	client := openai.Client{Options: openAIOptions(question)}
-	var response *http.Response
-	if err := client.Post(ctx, "chat/completions", chatParams(question), &response, option.WithJSONSet("stream", true)); err != nil {
+	response, err := question.post(ctx, "/chat/completions", question.bearer(), chatRequest(question))
+	if err != nil {
 		return err
 	}
 	defer func() { _ = response.Body.Close() }() // the verdict knows what went wrong with it
 	mouth := &chatMouth{reader: chat.NewReader(question.secrets, 1), out: out}
-	err := mouth.reader.Stream(response.Body, mouth.hear)
+	err = mouth.reader.Stream(response.Body, mouth.hear)
 	switch {
 	case err != nil || len(out.calls) == 0:
 	case mouth.state.size > maxState:
@@ -117,112 +111,91 @@ func (openAIChat) refused(question *question, err error) string {
 	return provider.Refused(err, question.takes, sent...)
 }
 
-// openAIOptions are all the options there are: the service is built without the client, which would read the environment.
-func openAIOptions(question *question) []option.RequestOption {
-	options := []option.RequestOption{
-		option.WithBaseURL(question.base),
-		option.WithHTTPClient(question.http),
-		option.WithMaxRetries(0),
-	}
-	if key := question.agent.GetModel().GetApiKey(); key != "" {
-		options = append(options, option.WithAPIKey(key))
-	}
-	for name, value := range question.agent.GetModel().GetHeaders() {
-		options = append(options, option.WithHeader(name, value))
-	}
-	for name, values := range question.query {
-		for _, value := range values {
-			options = append(options, option.WithQueryAdd(name, value))
-		}
-	}
-	return options
-}
-
-func chatParams(question *question) openai.ChatCompletionNewParams {
-	model := question.agent.GetModel()
-	params := openai.ChatCompletionNewParams{Model: model.GetName()}
+func chatRequest(question *question) members {
+	body := members{"model": question.agent.GetModel().GetName()}
 	if question.takes(provider.StreamOptions) {
-		params.StreamOptions.IncludeUsage = param.NewOpt(true)
+		body["stream_options"] = members{"include_usage": true}
 	}
-	switch name := question.capName(); {
-	case question.maxOutput <= 0:
-	case name == provider.MaxCompletionTokens:
-		params.MaxCompletionTokens = param.NewOpt(question.maxOutput)
-	case name == provider.MaxTokens:
-		params.MaxTokens = param.NewOpt(question.maxOutput)
+	if name := question.capName(); name != "" && question.maxOutput > 0 {
+		body[name] = question.maxOutput
 	}
-	if model.GetHasTemperature() && question.takes("temperature") {
-		params.Temperature = param.NewOpt(model.GetTemperature())
+	question.sampling(body)
+	var messages []members
+	if instructions := question.agent.GetInstructions(); instructions != "" {
+		messages = append(messages, members{"role": "system", "content": instructions})
 	}
-	if model.GetHasTopP() && question.takes("top_p") {
-		params.TopP = param.NewOpt(model.GetTopP())
+	for i := range question.messages {
+		messages = append(messages, chatMessage(&question.messages[i], question.of))
 	}
-	if question.agent.GetInstructions() != "" {
-		params.Messages = append(params.Messages, openai.SystemMessage(question.agent.GetInstructions()))
-	}
-	for _, message := range question.messages {
-		params.Messages = append(params.Messages, chatMessage(&message, question.of))
-	}
-	for _, tool := range question.tools {
-		function := shared.FunctionDefinitionParam{Name: tool.name, Parameters: tool.schema, Strict: optional(tool.strict)}
-		if tool.description != "" {
-			function.Description = param.NewOpt(tool.description)
+	body["messages"] = messages
+	chatSettings(&question.settings, body)
+	if len(question.tools) > 0 {
+		tools := make([]members, len(question.tools))
+		for i, tool := range question.tools {
+			function := members{"name": tool.name, "parameters": tool.schema}
+			tools[i] = members{"type": "function", "function": function.with("description", tool.description).flag("strict", tool.strict)}
 		}
-		if tool.strict != nil {
-			function.Strict = param.NewOpt(*tool.strict)
-		}
-		params.Tools = append(params.Tools, openai.ChatCompletionFunctionTool(function))
+		body["tools"] = tools
+		toolSettings(&question.settings, body, func(name string) any {
+			return members{"type": "function", "function": members{"name": name}}
+		})
 	}
-	chatSettings(&question.settings, &params)
-	params.SetExtraFields(question.extra)
-	return params
+	return body
 }
 
-func chatMessage(message *Message, of string) openai.ChatCompletionMessageParamUnion {
+// chatSettings are what the caller of the turn sets beside tools.
+func chatSettings(settings *Settings, body members) {
+	if format := settings.Format; format != nil {
+		wanted := members{"type": format.Type}
+		if format.Type != jsonObject {
+			wanted["json_schema"] = formatOf(format)
+		}
+		body["response_format"] = wanted
+	}
+	body.with("reasoning_effort", settings.Effort)
+}
+
+func chatMessage(message *Message, of string) members {
 	switch message.Role {
 	case Assistant:
-		answer := openai.ChatCompletionAssistantMessageParam{}
-		if message.Content != "" {
-			answer.Content.OfString = param.NewOpt(message.Content)
-		}
-		for _, one := range message.pieces(of) {
-			switch {
-			case one.call != nil:
-				answer.ToolCalls = append(answer.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{OfFunction: chatCall(one)})
-			case one.raw != nil:
-				answer.SetExtraFields(extraFields(one.raw))
-			}
-		}
-		return openai.ChatCompletionMessageParamUnion{OfAssistant: &answer}
+		return chatAnswer(message, of)
 	case ToolRole:
-		return openai.ToolMessage(message.Content, message.ToolID)
+		return members{"role": "tool", "tool_call_id": message.ToolID, "content": message.Content}
 	default:
-		return chatUser(*message)
+		return chatUser(message)
 	}
 }
 
-func chatCall(one piece) *openai.ChatCompletionMessageFunctionToolCallParam {
-	call := &openai.ChatCompletionMessageFunctionToolCallParam{
-		ID:       one.call.ID,
-		Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: one.call.Name, Arguments: said(one.call.Arguments)},
+func chatAnswer(message *Message, of string) members {
+	answer := members{"role": "assistant"}.with("content", message.Content)
+	var calls []members
+	for _, one := range message.pieces(of) {
+		switch {
+		case one.call != nil:
+			call := members{"id": one.call.ID, "type": "function", "function": members{"name": one.call.Name, "arguments": said(one.call.Arguments)}}
+			maps.Copy(call, extraFields(one.raw))
+			calls = append(calls, call)
+		case one.raw != nil:
+			maps.Copy(answer, extraFields(one.raw))
+		}
 	}
-	if one.raw != nil {
-		call.SetExtraFields(extraFields(one.raw))
+	if len(calls) > 0 {
+		answer["tool_calls"] = calls
 	}
-	return call
+	return answer
 }
 
 // chatUser keeps a message without images a plain string: not every imitator takes parts.
-func chatUser(message Message) openai.ChatCompletionMessageParamUnion {
+func chatUser(message *Message) members {
 	if len(message.Images) == 0 {
-		return openai.UserMessage(message.Content)
+		return members{"role": "user", "content": message.Content}
 	}
-	var parts []openai.ChatCompletionContentPartUnionParam
+	var parts []members
 	for _, image := range message.Images {
-		parts = append(parts, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: dataURL(image), Detail: image.Detail}))
+		parts = append(parts, members{"type": "image_url", "image_url": members{"url": dataURL(image)}.with("detail", image.Detail)})
 	}
 	if message.Content != "" {
-		parts = append(parts, openai.TextContentPart(message.Content))
+		parts = append(parts, members{"type": "text", "text": message.Content})
 	}
-	return openai.UserMessage(parts)
+	return members{"role": "user", "content": parts}
 }

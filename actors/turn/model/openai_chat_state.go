@@ -160,9 +160,9 @@ func (s *chatState) held(calls []*toolDraft) []held {
 }
 
 // extraFields are the fields of a kept object.
-func extraFields(raw []byte) map[string]any {
+func extraFields(raw []byte) members {
 	fields, _ := rawjson.Object(raw) // none, if it is no object
-	extra := make(map[string]any, len(fields))
+	extra := make(members, len(fields))
 	for _, field := range fields {
 		extra[field.Name] = json.RawMessage(field.Value)
 	}

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
 
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/responses"
-
+	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
 )
 
@@ -21,56 +19,65 @@ type openAIResponses struct{}
 func (openAIResponses) home() string { return openAIHome }
 
 func (openAIResponses) ask(ctx context.Context, question *question, out *recorder) error {
-	service := responses.NewResponseService(openAIOptions(question)...)
-	params := responseParams(question)
-	if err := responseSettings(&question.settings, &params); err != nil {
+	body, err := responseRequest(question)
+	if err != nil {
 		return err
 	}
-	var response *http.Response
-	if err := service.NewStreaming(ctx, params, option.WithResponseBodyInto(&response)).Err(); err != nil {
+	response, err := question.post(ctx, "/responses", question.bearer(), body)
+	if err != nil {
 		return err
 	}
 	reader := &responseReader{question: question, out: out}
 	return question.read(response, reader.event, reader.document)
 }
 
-func responseParams(question *question) responses.ResponseNewParams {
-	model := question.agent.GetModel()
-	params := responses.ResponseNewParams{Model: model.GetName(), Store: param.NewOpt(false)}
-	if question.agent.GetInstructions() != "" {
-		params.Instructions = param.NewOpt(question.agent.GetInstructions())
-	}
+func responseRequest(question *question) (members, error) {
+	body := members{"model": question.agent.GetModel().GetName(), "store": false}
+	body.with("instructions", question.agent.GetInstructions())
 	if question.maxOutput > 0 {
-		params.MaxOutputTokens = param.NewOpt(question.maxOutput)
+		body["max_output_tokens"] = question.maxOutput
 	}
-	if model.GetHasTemperature() && question.takes("temperature") {
-		params.Temperature = param.NewOpt(model.GetTemperature())
+	question.sampling(body)
+	items := []any{}
+	for i := range question.messages {
+		items = append(items, responseItems(&question.messages[i], question.of)...)
 	}
-	if model.GetHasTopP() && question.takes("top_p") {
-		params.TopP = param.NewOpt(model.GetTopP())
+	body["input"] = items
+	if err := responseSettings(&question.settings, body); err != nil {
+		return nil, err
 	}
-	for _, message := range question.messages {
-		params.Input.OfInputItemList = append(params.Input.OfInputItemList, responseItems(&message, question.of)...)
-	}
-	for _, tool := range question.tools {
-		// A schema of ours need not keep the rules of strict mode, which is the default here.
-		function := responses.FunctionToolParam{Name: tool.name, Parameters: tool.schema, Strict: param.NewOpt(false)}
-		if tool.strict != nil {
-			function.Strict = optional(tool.strict)
+	if len(question.tools) > 0 {
+		tools := make([]members, len(question.tools))
+		for i, tool := range question.tools {
+			// A schema of ours need not keep the rules of strict mode, which is the default here.
+			function := members{"type": "function", "name": tool.name, "parameters": tool.schema, "strict": false}
+			tools[i] = function.with("description", tool.description).flag("strict", tool.strict)
 		}
-		if tool.description != "" {
-			function.Description = param.NewOpt(tool.description)
+		body["tools"] = tools
+		if question.takes(includeParam) {
+			body[includeParam] = []string{"reasoning.encrypted_content"}
 		}
-		if tool.strict != nil {
-			function.Strict = param.NewOpt(*tool.strict)
+		toolSettings(&question.settings, body, func(name string) any { return members{"type": "function", "name": name} })
+	}
+	return body, nil
+}
+
+// responseSettings are what the caller of the turn sets beside tools.
+func responseSettings(settings *Settings, body members) error {
+	if format := settings.Format; format != nil {
+		wanted := members{"type": format.Type}
+		if format.Type != jsonObject {
+			if _, err := rawjson.Object(format.Schema); err != nil {
+				return invalid("the schema of the format is not a JSON object")
+			}
+			maps.Copy(wanted, formatOf(format))
 		}
-		params.Tools = append(params.Tools, responses.ToolUnionParam{OfFunction: &function})
+		body["text"] = members{"format": wanted}
 	}
-	if len(question.tools) > 0 && question.takes(includeParam) {
-		params.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
+	if settings.Effort != "" {
+		body["reasoning"] = members{"effort": settings.Effort}
 	}
-	params.SetExtraFields(question.extra)
-	return params
+	return nil
 }
 
 const includeParam = "include"
@@ -89,43 +96,39 @@ func (openAIResponses) refused(question *question, err error) string {
 	return ""
 }
 
-func responseItems(message *Message, of string) []responses.ResponseInputItemUnionParam {
-	if message.Role == ToolRole {
-		output := responses.ResponseInputItemParamOfFunctionCallOutput(message.Content)
-		output.OfFunctionCallOutput.CallID = param.NewOpt(message.ToolID)
-		return []responses.ResponseInputItemUnionParam{output}
+func responseItems(message *Message, of string) []any {
+	switch {
+	case message.Role == ToolRole:
+		return []any{members{"type": "function_call_output", "call_id": message.ToolID, "output": message.Content}}
+	case len(message.Images) > 0:
+		return []any{responseImages(message)}
 	}
-	var items []responses.ResponseInputItemUnionParam
-	if len(message.Images) > 0 {
-		return append(items, responseImages(*message))
-	}
-	role := responses.EasyInputMessageRoleUser
+	role := "user"
 	if message.Role == Assistant {
-		role = responses.EasyInputMessageRoleAssistant
+		role = "assistant"
 	}
+	var items []any
 	for _, one := range message.pieces(of) {
 		switch {
 		case one.call != nil:
-			items = append(items, responses.ResponseInputItemParamOfFunctionCall(said(one.call.Arguments), one.call.ID, one.call.Name))
+			items = append(items, members{"type": "function_call", "call_id": one.call.ID, "name": one.call.Name, "arguments": said(one.call.Arguments)})
 		case one.raw != nil:
-			items = append(items, param.Override[responses.ResponseInputItemUnionParam](one.raw))
+			items = append(items, one.raw)
 		case one.text != "":
-			items = append(items, responses.ResponseInputItemParamOfMessage(one.text, role))
+			items = append(items, members{"role": role, "content": one.text})
 		}
 	}
 	return items
 }
 
 // responseImages is a user's message with images.
-func responseImages(message Message) responses.ResponseInputItemUnionParam {
-	var parts responses.ResponseInputMessageContentListParam
+func responseImages(message *Message) members {
+	var parts []members
 	for _, image := range message.Images {
-		parts = append(parts, responses.ResponseInputContentUnionParam{OfInputImage: &responses.ResponseInputImageParam{
-			Detail: responses.ResponseInputImageDetail(cmp.Or(image.Detail, "auto")), ImageURL: param.NewOpt(dataURL(image)),
-		}})
+		parts = append(parts, members{"type": "input_image", "detail": cmp.Or(image.Detail, "auto"), "image_url": dataURL(image)})
 	}
 	if message.Content != "" {
-		parts = append(parts, responses.ResponseInputContentParamOfInputText(message.Content))
+		parts = append(parts, members{"type": "input_text", "text": message.Content})
 	}
-	return responses.ResponseInputItemParamOfMessage(parts, responses.EasyInputMessageRoleUser)
+	return members{"role": "user", "content": parts}
 }

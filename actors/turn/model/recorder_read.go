@@ -13,8 +13,8 @@ import (
 	"parley/actors/provider"
 )
 
-// A dialect writes its request with an official client and reads the answer by itself: what the clients do not expect they drop, and what
-// is dropped looks like an answer that is whole.
+// A dialect reads its answer by hand: what the services' own clients do not expect they drop, and what is dropped looks like an answer that is
+// whole.
 
 // read hands the events of an answer to a dialect until one ends it, or the document that came in their place.
 func (q *question) read(response *http.Response, event func(told object) (ended bool, err error), document func(told object) error) error {
