@@ -79,21 +79,21 @@ type Caller struct {
 // Catalog is the agents, models and providers of all projects. It is safe for concurrent use.
 type Catalog struct {
 	env       Env
-	agents    *collection.Collection[directorypb.Agent]
-	versions  *collection.Collection[directorypb.AgentVersion]
-	models    *collection.Collection[directorypb.Model]
-	providers *collection.Collection[directorypb.Provider]
-	shields   *collection.Collection[directorypb.Shield]
-	policies  *collection.Collection[directorypb.QuotaPolicy]
+	agents    *collection.Collection[*directorypb.Agent]
+	versions  *collection.Collection[*directorypb.AgentVersion]
+	models    *collection.Collection[*directorypb.Model]
+	providers *collection.Collection[*directorypb.Provider]
+	shields   *collection.Collection[*directorypb.Shield]
+	policies  *collection.Collection[*directorypb.QuotaPolicy]
 
-	guardrails *collection.Collection[directorypb.Guardrail]
+	guardrails *collection.Collection[*directorypb.Guardrail]
 }
 
 // New returns the catalog in a store.
 func New(store collection.Store, env Env) *Catalog {
 	return &Catalog{
 		env: env,
-		agents: collection.Proto(store, collection.Declaration[directorypb.Agent]{
+		agents: collection.Proto(store, collection.Declaration[*directorypb.Agent]{
 			Name: Agents, Noun: "agent", MaxBytes: maxProjectBytes, Created: (*directorypb.Agent).GetCreatedAt,
 			Key:   func(a *directorypb.Agent) string { return Key(a.GetProjectId(), a.GetKey()) },
 			Scope: func(a *directorypb.Agent) string { return collection.Scope(Agents, a.GetTenantId()) },
@@ -101,14 +101,14 @@ func New(store collection.Store, env Env) *Catalog {
 				return []string{projectTerm(a.GetProjectId()), statusTerm(a.GetProjectId(), a.GetStatus())}
 			},
 		}),
-		versions: collection.Proto(store, collection.Declaration[directorypb.AgentVersion]{
+		versions: collection.Proto(store, collection.Declaration[*directorypb.AgentVersion]{
 			Name: AgentVersions, Noun: "agent version", MaxBytes: maxProjectBytes, Created: (*directorypb.AgentVersion).GetCreatedAt,
 			Key: func(v *directorypb.AgentVersion) string {
 				return VersionKey(Key(v.GetProjectId(), v.GetAgentKey()), v.GetVersion())
 			},
 			Scope: func(v *directorypb.AgentVersion) string { return collection.Scope(AgentVersions, v.GetTenantId()) },
 		}),
-		models: collection.Proto(store, collection.Declaration[directorypb.Model]{
+		models: collection.Proto(store, collection.Declaration[*directorypb.Model]{
 			Name: Models, Noun: "model", MaxBytes: maxProjectBytes, Created: (*directorypb.Model).GetCreatedAt,
 			Key:   func(m *directorypb.Model) string { return Key(m.GetProjectId(), m.GetKey()) },
 			Scope: func(m *directorypb.Model) string { return collection.Scope(Models, m.GetTenantId()) },
@@ -119,25 +119,25 @@ func New(store collection.Store, env Env) *Catalog {
 				}
 			},
 		}),
-		providers: collection.Proto(store, collection.Declaration[directorypb.Provider]{
+		providers: collection.Proto(store, collection.Declaration[*directorypb.Provider]{
 			Name: Providers, Noun: "provider", MaxBytes: maxProjectBytes, Created: (*directorypb.Provider).GetCreatedAt,
 			Key:   func(p *directorypb.Provider) string { return Key(p.GetProjectId(), p.GetKey()) },
 			Scope: func(p *directorypb.Provider) string { return collection.Scope(Providers, p.GetTenantId()) },
 			Terms: func(p *directorypb.Provider) []string { return []string{projectTerm(p.GetProjectId())} },
 		}),
-		shields: collection.Proto(store, collection.Declaration[directorypb.Shield]{
+		shields: collection.Proto(store, collection.Declaration[*directorypb.Shield]{
 			Name: Shields, Noun: "shield", MaxBytes: maxProjectBytes, Created: (*directorypb.Shield).GetCreatedAt,
 			Key:   func(s *directorypb.Shield) string { return Key(s.GetProjectId(), s.GetId()) },
 			Scope: func(s *directorypb.Shield) string { return collection.Scope(Shields, s.GetTenantId()) },
 			Terms: func(s *directorypb.Shield) []string { return []string{projectTerm(s.GetProjectId())} },
 		}),
-		guardrails: collection.Proto(store, collection.Declaration[directorypb.Guardrail]{
+		guardrails: collection.Proto(store, collection.Declaration[*directorypb.Guardrail]{
 			Name: Guardrails, Noun: "guardrail", MaxBytes: maxProjectBytes, Created: (*directorypb.Guardrail).GetCreatedAt,
 			Key:   func(g *directorypb.Guardrail) string { return Key(g.GetProjectId(), g.GetKey()) },
 			Scope: func(g *directorypb.Guardrail) string { return collection.Scope(Guardrails, g.GetTenantId()) },
 			Terms: func(g *directorypb.Guardrail) []string { return []string{projectTerm(g.GetProjectId())} },
 		}),
-		policies: collection.Proto(store, collection.Declaration[directorypb.QuotaPolicy]{
+		policies: collection.Proto(store, collection.Declaration[*directorypb.QuotaPolicy]{
 			Name: QuotaPolicies, Noun: "quota policy", MaxBytes: maxProjectBytes, Created: (*directorypb.QuotaPolicy).GetCreatedAt,
 			Key:   func(p *directorypb.QuotaPolicy) string { return Key(p.GetTenantId(), p.GetId()) },
 			Scope: func(p *directorypb.QuotaPolicy) string { return collection.Scope(QuotaPolicies, p.GetTenantId()) },

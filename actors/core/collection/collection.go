@@ -17,15 +17,15 @@ type Declaration[T any] struct {
 	Name string // of the collection in the directory; part of the stored form
 	Noun string // one record, in errors: "user"
 	// Key is the record's key in the collection.
-	Key func(*T) string
+	Key func(T) string
 	// Scope is within which unique values and limits are decided, see Scope and Store.Guarded.
-	Scope func(*T) string
+	Scope func(T) string
 	// Created is when the record was created, Unix milliseconds: pages are newest first.
-	Created func(*T) int64
+	Created func(T) int64
 	// Tie orders records of the same millisecond. Default: the key.
-	Tie func(*T) string
+	Tie func(T) string
 	// Terms are what Page, Count and Lookup find the record by, see Term.
-	Terms func(*T) []string
+	Terms func(T) []string
 	// Unique are the values that only one record of the scope may have.
 	Unique []Unique[T]
 	// MaxBytes bounds the size of all records whose keys share the part before the first slash, 0 = unbounded: every node
@@ -36,8 +36,8 @@ type Declaration[T any] struct {
 // Unique is a value of which a scope has at most one record.
 type Unique[T any] struct {
 	Field string          // names it in the index
-	Of    func(*T) string // "" = the record has none
-	Taken func(*T) error  // what a second record is refused with
+	Of    func(T) string // "" = the record has none
+	Taken func(T) error  // what a second record is refused with
 }
 
 // Limit bounds the records that share a term.
@@ -69,35 +69,37 @@ func (e *ExistsError) Unwrap() error {
 	return failure.New(failurepb.Code_ALREADY_EXISTS, failure.RecordExists).Param("noun", e.Noun).Param("key", e.Key)
 }
 
-// Collection is the records of one kind. It is safe for concurrent use. Values that it returns belong to the caller.
+// Collection is the records of one kind. It is safe for concurrent use. Values that it returns belong to the caller. T is a pointer, as it is in all
+// that goes with it: of generic code the compiler makes one version for all pointers, but one for each struct, in every package that
+// can see a collection.
 type Collection[T any] struct {
 	declaration Declaration[T]
 	store       Store
 	index       index[T]
-	decode      func([]byte) (*T, error)
-	encode      func(value *T, stored []byte) ([]byte, error) // stored is the value that is replaced, nil = none
+	decode      func([]byte) (T, error)
+	encode      func(value T, stored []byte) ([]byte, error) // stored is the value that is replaced, nil = none
 }
 
 // Proto returns a collection of protobuf messages.
-func Proto[T any, M interface {
+func Proto[M interface {
 	*T
 	proto.Message
-}](store Store, declaration Declaration[T]) *Collection[T] {
+}, T any](store Store, declaration Declaration[M]) *Collection[M] {
 	return newCollection(store, declaration,
-		func(raw []byte) (*T, error) {
+		func(raw []byte) (M, error) {
 			value := M(new(T))
-			return (*T)(value), proto.Unmarshal(raw, value)
+			return value, proto.Unmarshal(raw, value)
 		},
-		func(value *T, _ []byte) ([]byte, error) { return proto.Marshal(M(value)) })
+		func(value M, _ []byte) ([]byte, error) { return proto.Marshal(value) })
 }
 
 // JSON returns a collection of structs that are stored as JSON objects.
-func JSON[T any](store Store, declaration Declaration[T]) *Collection[T] {
+func JSON[T any](store Store, declaration Declaration[*T]) *Collection[*T] {
 	return newCollection(store, declaration, decodeJSON[T], encodeJSON[T])
 }
 
 func newCollection[T any](
-	store Store, declaration Declaration[T], decode func([]byte) (*T, error), encode func(*T, []byte) ([]byte, error),
+	store Store, declaration Declaration[T], decode func([]byte) (T, error), encode func(T, []byte) ([]byte, error),
 ) *Collection[T] {
 	c := &Collection[T]{declaration: declaration, store: store, decode: decode, encode: encode}
 	c.index.collection = c
@@ -105,36 +107,33 @@ func newCollection[T any](
 }
 
 // Known returns the record that this node has, nil when it has none or cannot decode it.
-func (c *Collection[T]) Known(key string) *T {
-	record, found := c.store.Get(c.declaration.Name, key)
-	if !found {
-		return nil
+func (c *Collection[T]) Known(key string) (known T) {
+	if record, found := c.store.Get(c.declaration.Name, key); found {
+		if value, err := c.decode(record.Value); err == nil {
+			known = value
+		}
 	}
-	value, err := c.decode(record.Value)
-	if err != nil {
-		return nil
-	}
-	return value
+	return known
 }
 
 // Get returns a record, asking the directory's leader for one that this node does not have. A *MissingError says that there is
 // none.
-func (c *Collection[T]) Get(ctx context.Context, key string) (*T, error) {
+func (c *Collection[T]) Get(ctx context.Context, key string) (T, error) {
 	value, _, err := c.find(ctx, key)
 	return value, err
 }
 
-func (c *Collection[T]) find(ctx context.Context, key string) (*T, Record, error) {
+func (c *Collection[T]) find(ctx context.Context, key string) (value T, record Record, err error) {
 	record, found, err := c.store.Find(ctx, c.declaration.Name, key)
 	if err != nil {
-		return nil, record, err
+		return value, record, err
 	}
 	if !found {
-		return nil, record, c.missing(key)
+		return value, record, c.missing(key)
 	}
-	value, err := c.decode(record.Value)
+	value, err = c.decode(record.Value)
 	if err != nil {
-		return nil, record, fmt.Errorf("decode %s/%s: %w", c.declaration.Name, key, err)
+		return value, record, fmt.Errorf("decode %s/%s: %w", c.declaration.Name, key, err)
 	}
 	return value, record, nil
 }
@@ -144,7 +143,7 @@ func (c *Collection[T]) missing(key string) error {
 }
 
 // ByKey returns the records whose key begins with a prefix, by key.
-func (c *Collection[T]) ByKey(prefix string) ([]*T, error) {
+func (c *Collection[T]) ByKey(prefix string) ([]T, error) {
 	return c.decodeAll(c.store.List(c.declaration.Name, prefix))
 }
 
@@ -152,7 +151,7 @@ func (c *Collection[T]) ByKey(prefix string) ([]*T, error) {
 func (c *Collection[T]) Size(prefix string) int { return len(c.store.List(c.declaration.Name, prefix)) }
 
 // LastByKey returns a page of the records whose key begins with a prefix, the last key first, and how many there are in all.
-func (c *Collection[T]) LastByKey(prefix string, limit, offset int) (page []*T, total int, err error) {
+func (c *Collection[T]) LastByKey(prefix string, limit, offset int) (page []T, total int, err error) {
 	all := c.store.List(c.declaration.Name, prefix)
 	records := make([]Record, 0, min(limit, len(all)))
 	for i := len(all) - 1 - offset; i >= 0 && len(records) < limit; i-- {
@@ -162,8 +161,8 @@ func (c *Collection[T]) LastByKey(prefix string, limit, offset int) (page []*T, 
 	return page, len(all), err
 }
 
-func (c *Collection[T]) decodeAll(records []Record) ([]*T, error) {
-	all := make([]*T, len(records))
+func (c *Collection[T]) decodeAll(records []Record) ([]T, error) {
+	all := make([]T, len(records))
 	for i, record := range records {
 		value, err := c.decode(record.Value)
 		if err != nil {
@@ -177,7 +176,7 @@ func (c *Collection[T]) decodeAll(records []Record) ([]*T, error) {
 // Create stores a new record. decide is called before each attempt and may complete the value; nil = nothing is left to decide.
 // What it reads of the value's scope, and the limits, still hold when the record is stored. A *ExistsError says that the key is
 // taken.
-func (c *Collection[T]) Create(ctx context.Context, value *T, decide func() error, limits ...Limit) error {
+func (c *Collection[T]) Create(ctx context.Context, value T, decide func() error, limits ...Limit) error {
 	_, err := c.store.Guarded(ctx, c.declaration.Scope(value), func() (*Write, error) {
 		if decide != nil {
 			if err := decide(); err != nil {
@@ -205,7 +204,7 @@ func (c *Collection[T]) Create(ctx context.Context, value *T, decide func() erro
 }
 
 // Add stores a record under its key if there is none yet, and says whether it did. Unique values are not checked.
-func (c *Collection[T]) Add(ctx context.Context, value *T) (added bool, err error) {
+func (c *Collection[T]) Add(ctx context.Context, value T) (added bool, err error) {
 	key := c.declaration.Key(value)
 	_, found, err := c.store.Find(ctx, c.declaration.Name, key)
 	if err != nil || found {
@@ -227,10 +226,10 @@ func (c *Collection[T]) Add(ctx context.Context, value *T) (added bool, err erro
 
 // Change rewrites a record: edit changes the stored value, and its error refuses the change. It returns what was stored. A
 // *MissingError says that there is no such record.
-func (c *Collection[T]) Change(ctx context.Context, key string, edit func(*T) error) (changed *T, err error) {
+func (c *Collection[T]) Change(ctx context.Context, key string, edit func(T) error) (changed T, err error) {
 	scope, err := c.scopeOf(ctx, key)
 	if err != nil {
-		return nil, err
+		return changed, err
 	}
 	var before []byte
 	_, err = c.store.Guarded(ctx, scope, func() (*Write, error) {
@@ -249,7 +248,8 @@ func (c *Collection[T]) Change(ctx context.Context, key string, edit func(*T) er
 		return c.write(key, value, record)
 	})
 	if err != nil {
-		return nil, err
+		var none T
+		return none, err
 	}
 	if was, failed := c.decode(before); failed == nil {
 		c.note(ctx, key, was, changed)
@@ -266,7 +266,7 @@ func (c *Collection[T]) scopeOf(ctx context.Context, key string) (string, error)
 }
 
 // Delete removes a record if check, nil = none, has nothing against it. A *MissingError says that there is no such record.
-func (c *Collection[T]) Delete(ctx context.Context, key string, check func(*T) error) error {
+func (c *Collection[T]) Delete(ctx context.Context, key string, check func(T) error) error {
 	scope, err := c.scopeOf(ctx, key)
 	if err != nil {
 		return err
@@ -275,8 +275,8 @@ func (c *Collection[T]) Delete(ctx context.Context, key string, check func(*T) e
 }
 
 // DeleteIn is Delete in the scope of other records, which check looks at: none of them is written meanwhile.
-func (c *Collection[T]) DeleteIn(ctx context.Context, scope, key string, check func(*T) error) error {
-	var was *T
+func (c *Collection[T]) DeleteIn(ctx context.Context, scope, key string, check func(T) error) error {
+	var was T
 	_, err := c.store.Guarded(ctx, scope, func() (*Write, error) {
 		value, record, err := c.find(ctx, key)
 		if err == nil && check != nil {
@@ -291,16 +291,10 @@ func (c *Collection[T]) DeleteIn(ctx context.Context, scope, key string, check f
 	return err
 }
 
-// note tells the audit trail of the request, if there is one, what became of a record.
-func (c *Collection[T]) note(ctx context.Context, key string, before, after *T) {
-	was, _ := any(before).(proto.Message)
-	is, _ := any(after).(proto.Message)
-	if before == nil {
-		was = nil
-	}
-	if after == nil {
-		is = nil
-	}
+// note tells the audit trail of the request, if there is one, what became of a record: before or after are nil if there was or is none.
+func (c *Collection[T]) note(ctx context.Context, key string, before, after any) {
+	was, _ := before.(proto.Message)
+	is, _ := after.(proto.Message)
 	if was != nil || is != nil {
 		audit.Changed(ctx, c.declaration.Name, key, was, is)
 	}
@@ -319,11 +313,11 @@ func (c *Collection[T]) Drop(ctx context.Context, prefix string) {
 }
 
 // CheckUnique says whether a new record would be refused for a unique value now. Create decides.
-func (c *Collection[T]) CheckUnique(value *T) error {
+func (c *Collection[T]) CheckUnique(value T) error {
 	return c.checkUnique(c.declaration.Key(value), value)
 }
 
-func (c *Collection[T]) checkUnique(key string, value *T) error {
+func (c *Collection[T]) checkUnique(key string, value T) error {
 	for _, unique := range c.declaration.Unique {
 		of := unique.Of(value)
 		if of == "" {
@@ -338,11 +332,11 @@ func (c *Collection[T]) checkUnique(key string, value *T) error {
 	return nil
 }
 
-func (c *Collection[T]) uniqueTerm(field string, value *T, of string) string {
+func (c *Collection[T]) uniqueTerm(field string, value T, of string) string {
 	return Term("unique", field, c.declaration.Scope(value), of)
 }
 
-func (c *Collection[T]) write(key string, value *T, replaced Record) (*Write, error) {
+func (c *Collection[T]) write(key string, value T, replaced Record) (*Write, error) {
 	encoded, err := c.encode(value, replaced.Value)
 	if err != nil {
 		return nil, err

@@ -40,15 +40,15 @@ var (
 	errFull  = errors.New("the shelf is full")
 )
 
-func books(store collection.Store) *collection.Collection[book] {
-	return collection.JSON(store, collection.Declaration[book]{
+func books(store collection.Store) *collection.Collection[*book] {
+	return collection.JSON(store, collection.Declaration[*book]{
 		Name: "books", Noun: "book", Key: func(b *book) string { return b.Tenant + "/" + b.ID },
 		Scope:   func(b *book) string { return collection.Scope("books", b.Tenant) },
 		Created: func(b *book) int64 { return b.Created },
 		Terms: func(b *book) []string {
 			return []string{collection.Term("tenant", b.Tenant), collection.Term("title", b.Title)}
 		},
-		Unique: []collection.Unique[book]{{
+		Unique: []collection.Unique[*book]{{
 			Field: "isbn", Of: func(b *book) string { return b.ISBN }, Taken: func(*book) error { return errTaken },
 		}},
 		MaxBytes: 4 << 10,
@@ -100,7 +100,7 @@ func TestPagesDecodeOnlyWhatTheyShow(t *testing.T) {
 func TestIndexFollowsTheStore(t *testing.T) {
 	store := &collectiontest.Records{}
 	c, elsewhere := books(store), books(store) // as another node's
-	title := func(c *collection.Collection[book], of string) []string {
+	title := func(c *collection.Collection[*book], of string) []string {
 		all, err := c.All(collection.Term("title", of))
 		require.NoError(t, err)
 		return titles(all)
@@ -193,7 +193,7 @@ func TestLaterFieldsStay(t *testing.T) {
 	stored, _ := store.Get("books", "t/a")
 	require.JSONEq(t, `{"id":"a","tenant":"t","title":"new","created":0,"shelf":{"row":3}}`, string(stored.Value))
 
-	users := collection.Proto(store, collection.Declaration[directorypb.User]{
+	users := collection.Proto(store, collection.Declaration[*directorypb.User]{
 		Name: "users", Noun: "user", Key: (*directorypb.User).GetId, Scope: func(*directorypb.User) string { return "users" },
 		Created: (*directorypb.User).GetCreatedAt,
 	})

@@ -1,11 +1,11 @@
 // Package collection keeps typed records in the directory: small records that are in the memory of every node and are written
 // through one shard (Store). A Declaration says how one kind of record is kept: its key, what is unique, what lists find it by.
 //
-//	accounts := collection.Proto(store, collection.Declaration[directorypb.User]{
+//	accounts := collection.Proto(store, collection.Declaration[*directorypb.User]{
 //		Name: "users", Noun: "user", Key: (*directorypb.User).GetId, Created: (*directorypb.User).GetCreatedAt,
 //		Scope:  func(u *directorypb.User) string { return collection.Scope("users", u.GetTenantId()) },
 //		Terms:  func(u *directorypb.User) []string { return []string{collection.Term("tenant", u.GetTenantId())} },
-//		Unique: []collection.Unique[directorypb.User]{{Field: "email", Of: (*directorypb.User).GetEmail, Taken: emailTaken}},
+//		Unique: []collection.Unique[*directorypb.User]{{Field: "email", Of: (*directorypb.User).GetEmail, Taken: emailTaken}},
 //	})
 //
 // # Guarantees

@@ -22,14 +22,14 @@ func IsConflict(err error) bool {
 
 // Page returns the records of a term, newest first, from an offset on, and how many there are in all. Only what is returned is
 // decoded.
-func (c *Collection[T]) Page(term string, limit, offset int) (page []*T, total int, err error) {
+func (c *Collection[T]) Page(term string, limit, offset int) (page []T, total int, err error) {
 	records, total := c.index.page(term, limit, offset)
 	page, err = c.decodeAll(records)
 	return page, total, err
 }
 
 // All returns all records of a term, newest first.
-func (c *Collection[T]) All(term string) ([]*T, error) {
+func (c *Collection[T]) All(term string) ([]T, error) {
 	all, _, err := c.Page(term, maxInt, 0)
 	return all, err
 }
@@ -43,12 +43,12 @@ func (c *Collection[T]) Count(term string) int { return c.index.count(term) }
 func (c *Collection[T]) Keys(term string) []string { return c.index.keys(term) }
 
 // Lookup returns the newest record of a term that this node has, nil when it has none.
-func (c *Collection[T]) Lookup(term string) (*T, error) {
+func (c *Collection[T]) Lookup(term string) (newest T, err error) {
 	found, _, err := c.Page(term, 1, 0)
-	if err != nil || len(found) == 0 {
-		return nil, err
+	if err == nil && len(found) > 0 {
+		newest = found[0]
 	}
-	return found[0], nil
+	return newest, err
 }
 
 // index finds records by term without decoding them. It follows the store: whenever the collection has changed, what is new is

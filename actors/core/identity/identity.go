@@ -70,41 +70,41 @@ type Env struct {
 // Accounts is the tenants, projects, users and API tokens of the server. It is safe for concurrent use.
 type Accounts struct {
 	env      Env
-	tenants  *collection.Collection[directorypb.Tenant]
-	projects *collection.Collection[directorypb.Project]
-	users    *collection.Collection[directorypb.User]
-	tokens   *collection.Collection[directorypb.Token]
-	uses     *collection.Collection[directorypb.TokenUse]
-	counts   *collection.Collection[directorypb.RequestCount]
-	codes    *collection.Collection[accessCode]
-	groups   *collection.Collection[directorypb.Group]
+	tenants  *collection.Collection[*directorypb.Tenant]
+	projects *collection.Collection[*directorypb.Project]
+	users    *collection.Collection[*directorypb.User]
+	tokens   *collection.Collection[*directorypb.Token]
+	uses     *collection.Collection[*directorypb.TokenUse]
+	counts   *collection.Collection[*directorypb.RequestCount]
+	codes    *collection.Collection[*accessCode]
+	groups   *collection.Collection[*directorypb.Group]
 }
 
 // New returns the accounts in a store.
 func New(store collection.Store, env Env) *Accounts {
 	return &Accounts{
 		env: env,
-		tenants: collection.Proto(store, collection.Declaration[directorypb.Tenant]{
+		tenants: collection.Proto(store, collection.Declaration[*directorypb.Tenant]{
 			Name: Tenants, Noun: "tenant", Key: (*directorypb.Tenant).GetId, Created: (*directorypb.Tenant).GetCreatedAt,
 			Scope: func(*directorypb.Tenant) string { return Tenants },
 			Terms: func(t *directorypb.Tenant) []string { return []string{slugTerm(t.GetSlug())} },
-			Unique: []collection.Unique[directorypb.Tenant]{{
+			Unique: []collection.Unique[*directorypb.Tenant]{{
 				Field: "slug", Of: (*directorypb.Tenant).GetSlug, Taken: func(t *directorypb.Tenant) error {
 					return failure.New(failurepb.Code_CONFLICT, failure.SlugTaken).Param("slug", t.GetSlug())
 				},
 			}},
 		}),
-		projects: collection.Proto(store, collection.Declaration[directorypb.Project]{
+		projects: collection.Proto(store, collection.Declaration[*directorypb.Project]{
 			Name: Projects, Noun: "project", Key: (*directorypb.Project).GetId, Created: (*directorypb.Project).GetCreatedAt,
 			Scope: func(p *directorypb.Project) string { return collection.Scope(Projects, p.GetTenantId()) },
 			Terms: func(p *directorypb.Project) []string { return []string{tenantTerm(p.GetTenantId())} },
-			Unique: []collection.Unique[directorypb.Project]{{
+			Unique: []collection.Unique[*directorypb.Project]{{
 				Field: "key", Of: (*directorypb.Project).GetKey, Taken: func(p *directorypb.Project) error {
 					return failure.New(failurepb.Code_CONFLICT, failure.ProjectKeyTaken).Param("key", p.GetKey())
 				},
 			}},
 		}),
-		users: collection.Proto(store, collection.Declaration[directorypb.User]{
+		users: collection.Proto(store, collection.Declaration[*directorypb.User]{
 			Name: Users, Noun: "user", Key: (*directorypb.User).GetId, Created: (*directorypb.User).GetCreatedAt,
 			Scope: func(u *directorypb.User) string { return collection.Scope(Users, u.GetTenantId()) },
 			Terms: func(u *directorypb.User) []string {
@@ -117,7 +117,7 @@ func New(store collection.Store, env Env) *Accounts {
 				}
 				return terms
 			},
-			Unique: []collection.Unique[directorypb.User]{{
+			Unique: []collection.Unique[*directorypb.User]{{
 				Field: "email", Of: (*directorypb.User).GetEmail, Taken: func(*directorypb.User) error {
 					return failure.New(failurepb.Code_ALREADY_EXISTS, failure.EmailTaken)
 				},
@@ -127,7 +127,7 @@ func New(store collection.Store, env Env) *Accounts {
 				},
 			}},
 		}),
-		tokens: collection.Proto(store, collection.Declaration[directorypb.Token]{
+		tokens: collection.Proto(store, collection.Declaration[*directorypb.Token]{
 			Name: Tokens, Noun: "token", Key: func(t *directorypb.Token) string { return TokenKey(t.GetHash()) },
 			Created: (*directorypb.Token).GetCreatedAt, Tie: (*directorypb.Token).GetId,
 			Scope: func(t *directorypb.Token) string { return collection.Scope(Tokens, t.GetTenantId()) },
@@ -135,19 +135,19 @@ func New(store collection.Store, env Env) *Accounts {
 				return []string{idTerm(t.GetId()), tenantTerm(t.GetTenantId()), projectTerm(t.GetProjectId()), userTerm(t.GetTenantId(), t.GetUserId())}
 			},
 		}),
-		uses:   collection.Proto(store, collection.Declaration[directorypb.TokenUse]{Name: TokenUses, Noun: "use of a token"}),
-		counts: collection.Proto(store, collection.Declaration[directorypb.RequestCount]{Name: RequestCounts, Noun: "request count"}),
-		groups: collection.Proto(store, collection.Declaration[directorypb.Group]{
+		uses:   collection.Proto(store, collection.Declaration[*directorypb.TokenUse]{Name: TokenUses, Noun: "use of a token"}),
+		counts: collection.Proto(store, collection.Declaration[*directorypb.RequestCount]{Name: RequestCounts, Noun: "request count"}),
+		groups: collection.Proto(store, collection.Declaration[*directorypb.Group]{
 			Name: Groups, Noun: "group", Key: (*directorypb.Group).GetId, Created: (*directorypb.Group).GetCreatedAt,
 			Scope: func(g *directorypb.Group) string { return collection.Scope(Groups, g.GetTenantId()) },
 			Terms: func(g *directorypb.Group) []string { return []string{tenantTerm(g.GetTenantId())} },
-			Unique: []collection.Unique[directorypb.Group]{{
+			Unique: []collection.Unique[*directorypb.Group]{{
 				Field: "name", Of: func(g *directorypb.Group) string { return strings.ToLower(g.GetName()) }, Taken: func(*directorypb.Group) error {
 					return failure.New(failurepb.Code_ALREADY_EXISTS, failure.GroupNameTaken)
 				},
 			}},
 		}),
-		codes: collection.JSON(store, collection.Declaration[accessCode]{
+		codes: collection.JSON(store, collection.Declaration[*accessCode]{
 			Name: AccessCodes, Noun: "access code", Key: func(c *accessCode) string { return c.Hash },
 		}),
 	}

@@ -291,12 +291,12 @@ func (a *Accounts) firstProject(tenantID string) string {
 }
 
 // listed returns the records that the caller sees by key: all, or those of a tenant.
-func listed[T any](caller Caller, from *collection.Collection[T], tenantID string, of func(*T) string) ([]*T, error) {
+func listed[T any](caller Caller, from *collection.Collection[T], tenantID string, of func(T) string) ([]T, error) {
 	if err := caller.administrates(); err != nil {
 		return nil, err
 	}
 	all, err := from.ByKey("")
-	seen := []*T{}
+	seen := []T{}
 	for _, record := range all {
 		if caller.sees(of(record)) && (tenantID == "" || of(record) == tenantID) {
 			seen = append(seen, record)

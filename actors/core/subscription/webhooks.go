@@ -38,12 +38,12 @@ type Env struct {
 // Webhooks is where endpoints and their deliveries are managed, and where it is known who listens. It is safe for concurrent use.
 type Webhooks struct {
 	env       Env
-	endpoints *collection.Collection[directorypb.Webhook]
+	endpoints *collection.Collection[*directorypb.Webhook]
 }
 
 // New returns the webhooks over the records in a store.
 func New(store collection.Store, env Env) *Webhooks {
-	return &Webhooks{env: env, endpoints: collection.Proto(store, collection.Declaration[directorypb.Webhook]{
+	return &Webhooks{env: env, endpoints: collection.Proto(store, collection.Declaration[*directorypb.Webhook]{
 		Name: Collection, Noun: "webhook endpoint", Key: (*directorypb.Webhook).GetId, Created: (*directorypb.Webhook).GetCreatedAt,
 		Scope: func(w *directorypb.Webhook) string { return collection.Scope(Collection, w.GetTenantId()) },
 		Terms: terms,
