@@ -250,6 +250,13 @@ agents:
     model: {provider: scripted, script: {tokens: 60, token_interval: 150ms}}
 `
 
+// longAgent is one more agent. Its turn lasts 18 seconds: a page on a busy machine shows the eighth word seconds after it was said, and the turn is
+// to be under way still when the node is killed then.
+const longAgent = `  - id: long
+    name: Long counter
+    model: {provider: scripted, script: {tokens: 60, token_interval: 300ms}}
+`
+
 // TestPage is the playground in a real browser: a streamed answer, the event log, a stop, and a server that is killed
 // in mid-answer and started again.
 func TestPage(t *testing.T) {
@@ -258,7 +265,7 @@ func TestPage(t *testing.T) {
 		t.Skip("-short: starts a browser")
 	}
 	b := newBrowser(t)
-	p := newProcess(t, pageAgents)
+	p := newProcess(t, pageAgents+longAgent)
 	p.start()
 	b.do(chromedp.Navigate("http://" + p.listen + "/"))
 	b.see(pageReady)
@@ -275,7 +282,7 @@ func TestPage(t *testing.T) {
 	b.see(`document.querySelectorAll('.message.user').length === 1 && document.querySelector('.message.streaming') === null`)
 	b.screenshot("3-answered.png")
 
-	b.newConversation("slow")
+	b.newConversation("long")
 	b.say("Count, please")
 	b.see(`document.querySelector('.message.streaming')?.textContent.includes('w5')`)
 	b.do(click("#stop"))

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// createSlow creates a conversation as an application would, and goes to its address.
-const createSlow = `void fetch('/api/agents/conversations', {
+// createLong creates a conversation as an application would, and goes to its address.
+const createLong = `void fetch('/api/agents/conversations', {
 	method: 'POST', headers: { 'Content-Type': 'application/json' },
-	body: JSON.stringify({ agentId: 'slow', userId: localStorage.getItem('parley.user') }),
+	body: JSON.stringify({ agentId: 'long', userId: localStorage.getItem('parley.user') }),
 }).then((response) => response.json()).then(({ conversation }) => { location.hash = conversation.id; })`
 
 // TestPageOfACluster: the playground shows who owns the conversation, what happens when the owner is killed, and where
@@ -26,7 +26,7 @@ func TestPageOfACluster(t *testing.T) {
 	}
 	b := newBrowser(t)
 	file := filepath.Join(t.TempDir(), "page.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(pageAgents), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(pageAgents+longAgent), 0o600))
 	c := newCluster(t, 3, false, "--config", file)
 	require.NoError(t, c.Start(t.Context()))
 	require.NoError(t, c.awaitSettled(t.Context(), 3))
@@ -39,13 +39,15 @@ func TestPageOfACluster(t *testing.T) {
 	for tries := 0; owner == here.Name; tries++ { // each is in a shard by chance
 		require.Less(t, tries, 20, "every conversation is owned by the page's node")
 		before := b.text(`document.location.hash`)
-		b.do(chromedp.Evaluate[chromedp.Void](createSlow))
+		b.do(chromedp.Evaluate[chromedp.Void](createLong))
 		owner = b.tell(`document.location.hash !== `+quoted(before)+` && document.querySelector('#link').dataset.state === 'live' && document.querySelector('#nodes li[data-owner]') !== null`,
 			`document.querySelector('#nodes li[data-owner]').dataset.node`)
 	}
 	b.say("Count, please")
-	b.see(`document.querySelector('.message.streaming')?.textContent.includes('w8')`)
-	require.NoError(t, c.Node(owner).Kill()) // at once: the turn lasts nine seconds
+	owner = b.tell(`document.querySelector('.message.streaming')?.textContent.includes('w8') && document.querySelector('#nodes li[data-owner]') !== null`,
+		`document.querySelector('#nodes li[data-owner]').dataset.node`)
+	require.NotEqual(t, here.Name, owner, "the conversation moved to the page's node")
+	require.NoError(t, c.Node(owner).Kill()) // at once: see longAgent
 	b.see(`document.querySelector('#events li[data-type="session.recovered"]') !== null`)
 	b.see(`document.querySelector('#nodes li[data-owner]')?.dataset.node !== ` + quoted(owner))
 	b.see(`document.querySelector('#banner').textContent.includes('owns this conversation now')`)
