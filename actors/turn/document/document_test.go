@@ -431,6 +431,9 @@ func TestObjectStreamsInCircles(t *testing.T) {
 		"of endless length": inStream("/Type/ObjStm/N 1000000000000000000/First 4", "9 0 null"),
 	} {
 		_, err := text(t, "application/pdf", content, 1000)
+		for errors.Is(err, document.ErrBusy) { // the machine had no two seconds of processor time in a minute
+			_, err = text(t, "application/pdf", content, 1000)
+		}
 		require.ErrorIs(t, err, document.ErrUnreadable, name)
 		t.Log(name, err)
 	}
