@@ -20,7 +20,7 @@ func TestClientTracesNode(t *testing.T) {
 }
 
 // TestClientTracesOfCluster: what is reported through one node of three, and what runs on one, is the same thread at all of them; and a
-// dynamic model that is made at one chooses at all of them.
+// dynamic model that is made at one chooses at all of them, and one that keeps its answers does at all.
 func TestClientTracesOfCluster(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "parley.yaml")
@@ -71,5 +71,30 @@ func TestClientTracesOfCluster(t *testing.T) {
 		require.Eventually(t, func() bool { return b.ask(t, "GET", "/models/any", nil).status == http.StatusOK }, 30*time.Second, 20*time.Millisecond)
 		chosen := b.done(t, "POST", "/chat/completions", object1{"model": "any", "messages": []object1{{"role": "user", "content": "hi"}}})
 		require.Equal(t, "scripted", chosen.text("model"), "node %d", i)
+	}
+	keptOfCluster(t, n, at)
+}
+
+// keptOfCluster: each node keeps the answers that it gave, all by the model's record, and their hits are one sum.
+func keptOfCluster(t *testing.T, n *tenant, at []apiCaller) {
+	t.Helper()
+	model := scriptedModel("keeping")
+	model["cache"] = object1{"enabled": true, "ttlSeconds": 600}
+	n.done(t, "POST", "/models", model)
+	once := func(b apiCaller) string {
+		asked := b.ask(t, "POST", "/chat/completions", object1{"model": "keeping", "messages": []object1{{"role": "user", "content": "hi"}}})
+		require.Equal(t, http.StatusOK, asked.status, asked.text)
+		return asked.header.Get("X-Service-Cache")
+	}
+	for i, b := range at {
+		require.Eventually(t, func() bool { return b.ask(t, "GET", "/models/keeping", nil).status == http.StatusOK }, 30*time.Second, 20*time.Millisecond)
+		require.Equal(t, []string{"", "hit"}, []string{once(b), once(b)}, "node %d", i)
+	}
+	require.Eventually(t, func() bool {
+		return fmt.Sprint(at[1].done(t, "GET", "/analytics/usage", nil).at("totals", "cache_hits").v) == fmt.Sprint(len(at))
+	}, 30*time.Second, 50*time.Millisecond)
+	at[2].done(t, "PATCH", "/models/keeping", object1{"cache": object1{"enabled": false}})
+	for _, b := range at {
+		require.Eventually(t, func() bool { return once(b) == "" }, 30*time.Second, 20*time.Millisecond)
 	}
 }
