@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -27,6 +28,7 @@ type jobs struct {
 		ended    []job
 		errors   map[string]int64
 		received map[string]int // callbacks by the key of their job
+		unknown  map[string]int // what was refused for good, because it may be made, by kind
 	}
 }
 
@@ -60,7 +62,7 @@ func startJobs(ctx context.Context, o *Options, server, api *client) (*jobs, err
 		return nil, fmt.Errorf("listen for callbacks: %w", err)
 	}
 	j := &jobs{callback: "http://" + listener.Addr().String() + "/"}
-	j.mu.errors, j.mu.received = map[string]int64{}, map[string]int{}
+	j.mu.errors, j.mu.received, j.mu.unknown = map[string]int64{}, map[string]int{}, map[string]int{}
 	j.server = &http.Server{Handler: j, ReadHeaderTimeout: time.Minute}
 	go func() { _ = j.server.Serve(listener) }() // ends with close
 	j.kinds = []jobKind{{
@@ -98,6 +100,11 @@ func (j *jobs) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 func (j *jobs) note(kind *jobKind, made job, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if failed := (*callError)(nil); errors.As(err, &failed) && failed.Code == codeKeyTaken {
+		// A node of a release in which a task was made once at most was stopped while it made one: it may be made, and nobody finds it by its key.
+		j.mu.unknown[kind.name]++
+		return
+	}
 	if err != nil {
 		j.mu.errors[kind.name+": "+err.Error()]++
 		return
@@ -170,6 +177,9 @@ func (j *jobs) audit(ctx context.Context, report *Report) {
 	for i := range j.kinds {
 		name := j.kinds[i].name
 		report.Numbers[name+"s ended"] = float64(ended[name])
+		if unknown := j.mu.unknown[name]; unknown > 0 {
+			report.Numbers[name+"s of unknown outcome"] = float64(unknown)
+		}
 		if ended[name] == 0 {
 			report.Faults = append(report.Faults, "not one "+name+" ended")
 		}

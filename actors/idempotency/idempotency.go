@@ -99,7 +99,7 @@ func again(s *step, c *idempotencypb.Begin) *machine.Failure {
 	switch known := s.Before; {
 	case !bytes.Equal(known.GetRequest(), c.GetRequest()):
 		return failure.New(failurepb.Code_IDEMPOTENCY_CONFLICT, failure.IdempotencyKeyReused)
-	case known.GetAnswer() == nil && c.GetHolder() != "" && c.GetHolder() != known.GetHolder():
+	case known.GetAnswer() == nil && c.GetHolder() != known.GetHolder(): // also one of a release in which the route was carried out once, and is not now
 		return failure.New(failurepb.Code_IDEMPOTENCY_CONFLICT, failure.IdempotencyKeyInUse)
 	}
 	return answer(s)

@@ -253,27 +253,29 @@ func TestRecordsGoRoundABrokenWay(t *testing.T) {
 	require.NoError(t, errors.Join(
 		c.Cut(ctx, c.Node(leader), c.Node(others[0])), c.Cut(ctx, c.Node(others[0]), c.Node(leader)),
 	))
+	const late = 5 * time.Second // on a busy machine
 	cut := time.Now()
-	for i := 0; time.Since(cut) < 12*time.Second; i++ {
+	since := cut // everything is answered
+	for i := 0; time.Since(since) < 7*time.Second; i++ {
+		require.Less(t, time.Since(cut), time.Minute, "it heals and stays so")
 		from, to := members[leader], members[others[0]]
 		if i%2 == 1 {
 			from, to = to, from
 		}
-		at := time.Since(cut)
-		made := n.at(from).ask(t, "POST", "/users/"+n.owner+"/tokens", object1{"label": fmt.Sprint("made at ", at)})
-		wrote := time.Since(cut)
+		at := time.Now()
+		made := n.at(from).ask(t, "POST", "/users/"+n.owner+"/tokens", object1{"label": fmt.Sprint("made at ", at.Sub(cut))})
 		if made.status >= 300 {
 			require.Equal(t, http.StatusServiceUnavailable, made.status, "%v", made)
-			require.Less(t, at, 5*time.Second, "a write")
-			require.Less(t, wrote-at, ownerWait+time.Second)
+			require.Less(t, time.Since(at), ownerWait+late)
+			since = time.Now()
 			continue
 		}
+		wrote := time.Now()
 		b := n.with(decode(t, made.text).text("token"))
-		used := b.at(to).ask(t, "GET", "/agents", nil)
-		if used.status != http.StatusOK {
+		if used := b.at(to).ask(t, "GET", "/agents", nil); used.status != http.StatusOK { // a token that was made on the other side
 			require.Equal(t, http.StatusServiceUnavailable, used.status, "%v", used)
-			require.Less(t, wrote, 5*time.Second, "a token that was made on the other side")
-			require.Less(t, time.Since(cut)-wrote, ownerWait+time.Second)
+			require.Less(t, time.Since(wrote), ownerWait+late)
+			since = time.Now()
 		}
 	}
 }

@@ -144,7 +144,7 @@ func serveSessionsWith(t *testing.T, config clientapi.Config) *sessionKit {
 	require.NoError(t, err)
 	server, err := httpedge.New(httpedge.DefaultConfig(), httpedge.Parts{
 		Listener: listener, Node: "n1", Authenticator: endpointtest.Authenticate(byName), Logger: log,
-		Limiter: hitRecorder{&k.most}, Idempotency: sameSeed{},
+		Limiter: hitRecorder{&k.most}, Idempotency: endpointtest.SameSeed{},
 	})
 	require.NoError(t, err)
 	hub, err := sse.New(sse.DefaultConfig(), convapi.NewUpstream(k.host, k.host.entities()), log, nil)
@@ -295,17 +295,6 @@ func (r hitRecorder) Allow(_ endpoint.Caller, _ endpoint.Request, route *endpoin
 func (hitRecorder) OpenStream(endpoint.Caller, endpoint.Request) (func(), *machine.Failure) {
 	return func() {}, nil
 }
-
-// sameSeed forgets every answer: a request that is repeated under a key is carried out again, as after a crash.
-type sameSeed struct{}
-
-func (sameSeed) Begin(_ context.Context, request endpoint.KeyedRequest) (*endpoint.KeptRequest, error) {
-	return &endpoint.KeptRequest{ID: "idem_1", Seed: "seed of " + request.Key, Hash: request.Hash}, nil
-}
-
-func (sameSeed) Release(context.Context, *endpoint.KeptRequest) error { return nil }
-
-func (sameSeed) Keep(context.Context, *endpoint.KeptRequest, endpoint.KeptAnswer) error { return nil }
 
 // TestScripts runs the requests of testdata/sessions and compares what is answered. Run with -rewrite to take over what has
 // changed, and read the diff.

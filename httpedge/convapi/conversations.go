@@ -54,7 +54,9 @@ func (a *API) createConversation(ctx context.Context, in *body.CreateConversatio
 	if !ok {
 		return nil, notFound(failure.AgentNotFound)
 	}
-	command := a.command(ctx, a.ids.NewID("conv"))
+	id, commandID := a.create(ctx, "conv")
+	command := a.command(ctx, id)
+	command.CommandId = commandID
 	if err := a.mayBudget(ctx, command, agent, in.Budget.Budget); err != nil {
 		return nil, err
 	}

@@ -133,7 +133,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 	require.NoError(t, err)
 	log := slog.New(slog.DiscardHandler)
 	server, err := httpedge.New(httpedge.DefaultConfig(), httpedge.Parts{
-		Listener: listener, Node: "n1", Authenticator: k.auth, Limiter: k.limiter, Logger: log,
+		Listener: listener, Node: "n1", Authenticator: k.auth, Limiter: k.limiter, Logger: log, Idempotency: endpointtest.SameSeed{},
 	})
 	require.NoError(t, err)
 	hub, err := sse.New(sse.DefaultConfig(), upstream{k}, log, nil)

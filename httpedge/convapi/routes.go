@@ -57,7 +57,7 @@ func (a *API) routes() []endpoint.Route {
 		endpoint.On("GET /conversations", "conversation:read", a.listConversations,
 			conversations, stale, endpoint.Summary("List one user's conversations, pinned first"),
 			endpoint.Page("limit", c.ListPage, c.MaxListPage), endpoint.Errors(invalid, identity)),
-		endpoint.On("POST /conversations", "conversation:write", a.createConversation, endpoint.Once(),
+		endpoint.On("POST /conversations", "conversation:write", a.createConversation, endpoint.Idempotent(),
 			conversations, endpoint.Summary("Create a conversation with an agent"), endpoint.Status(201),
 			endpoint.Errors(invalid, badBudget, noBudget, mayNotRaise, notFound, failurepb.Code_GUARDRAIL_MISSING), writes),
 		endpoint.On("GET /conversations/{id}", "conversation:read", a.getConversation,

@@ -31,7 +31,7 @@ func (a *API) taskRoutes() []endpoint.Route {
 	tasks, c := endpoint.Tag("Tasks"), a.config
 	unsaid := endpoint.Errors(failurepb.Code_GUARDRAIL_BLOCKED, failurepb.Code_GUARDRAIL_MISSING)
 	return []endpoint.Route{
-		endpoint.On("POST /tasks", "task:write", a.createTask, endpoint.Once(),
+		endpoint.On("POST /tasks", "task:write", a.createTask, endpoint.Idempotent(),
 			tasks, endpoint.Summary("Give an agent a task to work on in the background"), endpoint.Status(201),
 			endpoint.MaxBody(c.MaxFileBody),
 			endpoint.Errors(invalid, noFiles, notFound, tooMany, badType, storageFull, storageFail), unsaid),
@@ -99,7 +99,9 @@ func (a *API) createTask(ctx context.Context, in *createTaskIn) (*body.TaskEnvel
 			return nil, failure.New(failurepb.Code_VALIDATION, failure.CallbackRefused).In("callbackUrl").Param("problem", err)
 		}
 	}
-	command := a.taskCommand(ctx, a.ids.NewID("task"))
+	id, commandID := a.create(ctx, "task")
+	command := a.taskCommand(ctx, id)
+	command.CommandId = commandID
 	if a.config.UserIDFromBody && !command.Caller.Identified && in.UserID != "" {
 		command.Caller.UserId = endpoint.OutsideUser(in.UserID)
 	}

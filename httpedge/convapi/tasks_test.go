@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/httpedge/endpoint/endpointtest"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 	"parley/proto/nodepb"
@@ -150,6 +151,33 @@ func TestCreateTask(t *testing.T) {
 		k.refused(400, "VALIDATION_ERROR", "POST", "/tasks", body)
 	}
 	k.refused(404, "NOT_FOUND", "POST", "/tasks", `{"agentId":"nobody","input":"dig"}`)
+}
+
+// TestCreateAgain: a request whose answer was lost makes the same when it is repeated under its key, by the same command.
+func TestCreateAgain(t *testing.T) {
+	k := serve(t)
+	k.answerTasks()
+	k.reply(&conversationpb.Reply{Body: &conversationpb.Reply_State{State: endpointtest.Talk(conv1, "u", 0).State}})
+	for _, key := range []string{"a", "a", "b", ""} {
+		header := []string{"Idempotency-Key", key}
+		if key == "" {
+			header = nil
+		}
+		require.Equal(t, 201, k.do("POST", "/tasks", `{"agentId":"assistant","input":"dig"}`, header...).status)
+		require.Equal(t, 201, k.do("POST", "/conversations", `{"agentId":"assistant"}`, header...).status)
+	}
+	tasks, conversations := k.tasks.Commands(), k.runtime.Commands()
+	for i, same := range []bool{true, false, false} {
+		check := require.NotEqual
+		if same {
+			check = require.Equal
+		}
+		check(t, tasks[i].GetTaskId(), tasks[i+1].GetTaskId())
+		check(t, tasks[i].GetCommandId(), tasks[i+1].GetCommandId())
+		check(t, conversations[i].GetConversationId(), conversations[i+1].GetConversationId())
+		check(t, conversations[i].GetCommandId(), conversations[i+1].GetCommandId())
+	}
+	require.NotEqual(t, tasks[0].GetTaskId(), conversations[0].GetConversationId())
 }
 
 func TestTaskWithFiles(t *testing.T) {
