@@ -35,7 +35,7 @@ type Declaration[T any] struct {
 
 // Unique is a value of which a scope has at most one record.
 type Unique[T any] struct {
-	Field string          // names it in the index
+	Field string         // names it in the index
 	Of    func(T) string // "" = the record has none
 	Taken func(T) error  // what a second record is refused with
 }

@@ -31,8 +31,9 @@ func (anthropicMessages) ask(ctx context.Context, question *question, out *recor
 	if err != nil {
 		return err
 	}
+	defer func() { _ = response.Body.Close() }() // the verdict knows what went wrong with it
 	reader := &messagesReader{question: question, out: out}
-	return question.read(response, reader.event, reader.document)
+	return question.read(response.Body, reader.event, reader.document)
 }
 
 // refused: the service knows all that is sent.

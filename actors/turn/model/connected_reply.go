@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,7 +128,7 @@ func readChat(body []byte, secrets provider.Redactor, out *recorder) (empty bool
 func readResponses(body []byte, secrets provider.Redactor, out *recorder) (empty bool, err error) {
 	asked := &question{secrets: secrets}
 	reader := &responseReader{question: asked, out: out}
-	err = asked.read(&http.Response{Body: io.NopCloser(bytes.NewReader(body))}, reader.event, func(told object) error {
+	err = asked.read(bytes.NewReader(body), reader.event, func(told object) error {
 		if whole := told.text("output_text").String(); whole != "" { // then the items are in it
 			told.fields = slices.DeleteFunc(told.fields, func(field rawjson.Field) bool { return field.Name == "output" })
 			if failed := out.Text(whole); failed != nil {

@@ -27,8 +27,9 @@ func (openAIResponses) ask(ctx context.Context, question *question, out *recorde
 	if err != nil {
 		return err
 	}
+	defer func() { _ = response.Body.Close() }() // the verdict knows what went wrong with it
 	reader := &responseReader{question: question, out: out}
-	return question.read(response, reader.event, reader.document)
+	return question.read(response.Body, reader.event, reader.document)
 }
 
 func responseRequest(question *question) (members, error) {

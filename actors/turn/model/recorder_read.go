@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
 	"slices"
 
 	"parley/actors/machine/rawjson"
@@ -17,9 +16,8 @@ import (
 // whole.
 
 // read hands the events of an answer to a dialect until one ends it, or the document that came in their place.
-func (q *question) read(response *http.Response, event func(told object) (ended bool, err error), document func(told object) error) error {
-	defer func() { _ = response.Body.Close() }() // the verdict knows what went wrong with it
-	events := provider.NewEvents(response.Body)
+func (q *question) read(body io.Reader, event func(told object) (ended bool, err error), document func(told object) error) error {
+	events := provider.NewEvents(body)
 	for {
 		data, err := events.Next()
 		if errors.Is(err, io.EOF) {
