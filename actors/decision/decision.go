@@ -26,6 +26,19 @@ func ListOfShield(projectID, shieldID string) string {
 	return "dec/shield/" + machine.ListPart(projectID) + "/" + machine.ListPart(shieldID)
 }
 
+// ListOfGuardrail is the list of a guardrail's batches by the time at which they were written.
+func ListOfGuardrail(projectID, key string) string {
+	return "dec/rail/" + machine.ListPart(projectID) + "/" + machine.ListPart(key)
+}
+
+// listOfVerdict is the list in which a verdict is found.
+func listOfVerdict(v *decisionpb.Verdict) string {
+	if v.GetRail() != nil {
+		return ListOfGuardrail(v.GetProjectId(), v.GetRail().GetKey())
+	}
+	return ListOfShield(v.GetProjectId(), v.GetShieldId())
+}
+
 // New returns the kind of batches.
 func New() kit.Entity {
 	batches := rules().Entity()
@@ -83,7 +96,7 @@ func write(s *step, c *decisionpb.Record) *machine.Failure {
 	return nil
 }
 
-// project lists a batch for each tenant and each shield in it.
+// project lists a batch for each tenant, shield and guardrail in it.
 func project(before, after *decisionpb.State, _ []proto.Message, into *logpb.Append) {
 	id := cmp.Or(after.GetId(), before.GetId())
 	var lists []string
@@ -92,7 +105,7 @@ func project(before, after *decisionpb.State, _ []proto.Message, into *logpb.App
 			lists = append(lists, ListOf(d.GetTenantId()))
 		}
 		for _, v := range state.GetVerdicts() {
-			lists = append(lists, ListOfShield(v.GetProjectId(), v.GetShieldId()))
+			lists = append(lists, listOfVerdict(v))
 		}
 	}
 	slices.Sort(lists)

@@ -1,4 +1,4 @@
-// Package decision holds the log of what the permission engine refused, and of what shields decided (verdicts).
+// Package decision holds the log of what the permission engine refused, and of what shields and guardrails decided (verdicts).
 //
 // An entity is a batch: the refusals of one node within a second, of any tenants, written by one append (package
 // httpedge/permission collects them). So a flood of refused requests is no flood of appends, and the batches of a busy tenant are

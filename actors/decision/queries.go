@@ -86,13 +86,16 @@ func behind(d *decisionpb.Decision, batch *decisionpb.State, query *decisionpb.D
 	return number < last
 }
 
-// listVerdicts lists verdicts of a shield, newest first.
+// listVerdicts lists verdicts of a shield or a guardrail, newest first.
 func listVerdicts(ctx context.Context, from kit.Lists, query *decisionpb.VerdictsQuery) (*decisionpb.VerdictsReply, error) {
 	page := &decisionpb.VerdictsReply{}
-	_, err := newest(ctx, from, ListOfShield(query.GetProjectId(), query.GetShieldId()), nil, func(batch *decisionpb.State) bool {
+	list := ListOfShield(query.GetProjectId(), query.GetShieldId())
+	if query.GetGuardrailKey() != "" {
+		list = ListOfGuardrail(query.GetProjectId(), query.GetGuardrailKey())
+	}
+	_, err := newest(ctx, from, list, nil, func(batch *decisionpb.State) bool {
 		for _, v := range slices.Backward(batch.GetVerdicts()) {
-			if v.GetProjectId() != query.GetProjectId() || v.GetShieldId() != query.GetShieldId() ||
-				query.GetDecision() != "" && v.GetDecision() != query.GetDecision() {
+			if listOfVerdict(v) != list || query.GetDecision() != "" && v.GetDecision() != query.GetDecision() {
 				continue
 			}
 			if page.Verdicts = append(page.Verdicts, v); len(page.Verdicts) >= int(query.GetLimit()) {

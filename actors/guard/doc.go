@@ -2,7 +2,7 @@
 // it brings what a shield needs of the world, and has its verdicts kept.
 //
 // Guardrails (package guardrail) are asked in the same two places: what people say to an agent passes them at the door, what its model says
-// in the turn. They are pure, and keep nothing.
+// in the turn. They are pure; what they find is kept as verdicts, one for each guardrail and command or turn, without the texts.
 //
 // Guard judges one call. Door stands before the entities: what people and programs send to an agent with a shield passes it, so that
 // what the shield takes out reaches neither log nor disk, and what it blocks begins nothing. Turns ask for the rest (package

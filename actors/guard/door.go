@@ -10,9 +10,11 @@ import (
 	"parley/actors/core/aegis"
 	"parley/actors/core/entity"
 	"parley/actors/core/failure"
+	"parley/actors/core/guardrail"
 	"parley/actors/machine/rawjson"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
+	"parley/proto/decisionpb"
 	"parley/proto/failurepb"
 	"parley/proto/nodepb"
 	"parley/proto/runpb"
@@ -42,7 +44,7 @@ func (d *Door) Ask(ctx context.Context, id string, command proto.Message) (proto
 	case *conversationpb.Command:
 		err = d.conversation(ctx, id, c)
 	case *runpb.Command:
-		err = d.run(ctx, c)
+		err = d.run(ctx, id, c)
 	case *taskpb.Command:
 		err = d.task(ctx, id, c)
 	}
@@ -61,6 +63,8 @@ type visit struct {
 	actor    string
 	agent    string
 	repeated bool // it came before: it was counted and kept then
+	origin   *decisionpb.Verdict
+	found    Found
 }
 
 // visitor is who brings a command for an agent, and of what.
@@ -69,6 +73,7 @@ type visitor struct {
 	id, agent string
 	version   int64
 	repeated  bool
+	run       string // if one is known
 }
 
 // visit is nil when there is nothing to be guarded.
@@ -100,7 +105,20 @@ func (d *Door) visit(ctx context.Context, of visitor) (*visit, error) {
 	return &visit{
 		guard: d.Guard, shield: shield, rails: rails, caller: caller, actor: cmp.Or(caller.GetUserId(), caller.GetTokenId(), of.id), agent: of.agent,
 		repeated: of.repeated,
+		origin: &decisionpb.Verdict{
+			TraceId: of.run, ProjectId: caller.GetProjectId(), Stage: guardrail.Input, ResourceName: of.agent,
+			Rail: &decisionpb.Rail{
+				TenantId: caller.GetTenantId(), Source: guardrail.OfAgent, ConversationId: of.id, UserId: caller.GetUserId(), TokenId: caller.GetTokenId(),
+			},
+		},
 	}, nil
+}
+
+// close has kept what the guardrails have found.
+func (v *visit) close(ctx context.Context) {
+	if !v.repeated {
+		v.guard.Told(ctx, v.origin, &v.found)
+	}
 }
 
 func (d *Door) conversation(ctx context.Context, id string, c *conversationpb.Command) error {
@@ -132,10 +150,11 @@ func (d *Door) conversation(ctx context.Context, id string, c *conversationpb.Co
 			return err
 		}
 	}
-	v, err := d.visit(ctx, visitor{c.GetCaller(), id, agent, version, c.GetRepeated()})
+	v, err := d.visit(ctx, visitor{c.GetCaller(), id, agent, version, c.GetRepeated(), c.GetBackgroundRun()})
 	if err != nil || v == nil {
 		return err
 	}
+	defer v.close(ctx)
 	v.create(c.GetOpening().GetCreate())
 	switch body := c.GetBody().(type) {
 	case *conversationpb.Command_Create:
@@ -159,15 +178,16 @@ func (d *Door) conversation(ctx context.Context, id string, c *conversationpb.Co
 	return err
 }
 
-func (d *Door) run(ctx context.Context, c *runpb.Command) error {
+func (d *Door) run(ctx context.Context, id string, c *runpb.Command) error {
 	create := c.GetCreate()
 	if create == nil {
 		return nil
 	}
-	v, err := d.visit(ctx, visitor{caller: c.GetCaller(), id: create.GetConversationId(), agent: create.GetAgentId(), version: create.GetAgentVersion()})
+	v, err := d.visit(ctx, visitor{caller: c.GetCaller(), id: create.GetConversationId(), agent: create.GetAgentId(), version: create.GetAgentVersion(), run: id})
 	if err != nil || v == nil {
 		return err
 	}
+	defer v.close(ctx)
 	v.create(create.GetOpening().GetCreate())
 	order := create.GetOrder()
 	if order.GetContinues() {
@@ -186,6 +206,7 @@ func (d *Door) task(ctx context.Context, id string, c *taskpb.Command) error {
 		if err != nil || v == nil {
 			return err
 		}
+		defer v.close(ctx)
 		if body.Create.Input, err = v.said(ctx, body.Create.GetInput()); err == nil {
 			body.Create.Metadata = v.cleanJSON(body.Create.GetMetadata())
 		}
@@ -199,6 +220,7 @@ func (d *Door) task(ctx context.Context, id string, c *taskpb.Command) error {
 		if err != nil || v == nil {
 			return err
 		}
+		defer v.close(ctx)
 		if body.AddComment.Content, err = v.said(ctx, body.AddComment.GetContent()); err == nil {
 			body.AddComment.Metadata = v.cleanJSON(body.AddComment.GetMetadata())
 		}
@@ -215,9 +237,29 @@ func (v *visit) create(c *conversationpb.Create) {
 	c.Title, c.FirstMessage, c.Metadata = v.clean(c.GetTitle()), v.clean(c.GetFirstMessage()), v.cleanJSON(c.GetMetadata())
 }
 
-func (v *visit) clean(text string) string { return v.rails.Clean(v.shield.Clean(text)) }
+// clean is what is left of a text that stops nothing.
+func (v *visit) clean(text string) string {
+	return v.rails.Clean(v.shield.Clean(text), false, &v.found)
+}
 
-func (v *visit) cleanJSON(raw []byte) []byte { return v.rails.CleanJSON(v.shield.CleanJSON(raw)) }
+func (v *visit) cleanJSON(raw []byte) []byte {
+	if len(raw) == 0 {
+		return raw
+	}
+	return []byte(v.rails.Clean(string(v.shield.CleanJSON(raw)), true, &v.found))
+}
+
+// hear has the guardrails look at a text that the shield does not judge. cleaned is what the shield leaves of it.
+func (v *visit) hear(text, cleaned string, isJSON bool) (left string, err error) {
+	left, stopped := v.rails.Look(text, isJSON, &v.found)
+	if stopped != nil {
+		return "", stopped
+	}
+	if cleaned != text {
+		left = v.rails.Clean(cleaned, isJSON, nil)
+	}
+	return left, nil
+}
 
 func (v *visit) send(ctx context.Context, c *conversationpb.Send) error {
 	content, err := v.said(ctx, c.GetContent())
@@ -226,19 +268,18 @@ func (v *visit) send(ctx context.Context, c *conversationpb.Send) error {
 	}
 	c.Content, c.Metadata = content, v.cleanJSON(c.GetMetadata())
 	for _, message := range c.GetEarlier() {
-		if message.GetRole() == conversationpb.Role_USER { // else it is the model's: it may say what is not to be said to it
-			if err := v.pass(message.GetContent(), false); err != nil {
-				return err
-			}
+		if message.GetRole() != conversationpb.Role_USER { // it is the model's: it may say what is not to be said to it
+			message.Content = v.clean(message.GetContent())
+		} else if message.Content, err = v.hear(message.GetContent(), v.shield.Clean(message.GetContent()), false); err != nil {
+			return err
 		}
-		message.Content = v.clean(message.GetContent())
-		if err := v.calls(message.GetToolCalls()); err != nil {
+		if err = v.calls(message.GetToolCalls()); err != nil {
 			return err
 		}
 	}
 	for _, use := range c.GetGiven() {
 		use.Text = v.clean(use.GetText())
-		if err := v.calls(use.GetCalls()); err != nil {
+		if err = v.calls(use.GetCalls()); err != nil {
 			return err
 		}
 	}
@@ -250,20 +291,13 @@ func (v *visit) send(ctx context.Context, c *conversationpb.Send) error {
 func (v *visit) calls(calls []*conversationpb.ToolCall) error {
 	for _, call := range calls {
 		for _, said := range []*string{&call.Result, &call.Error} {
-			if err := v.pass(*said, true); err != nil {
+			left, err := v.hear(*said, v.shield.Clean(*said), true)
+			if err != nil {
 				return err
 			}
-			*said = string(v.rails.CleanJSON([]byte(v.shield.Clean(*said))))
+			*said = left
 		}
 		call.Arguments = string(v.cleanJSON([]byte(call.GetArguments())))
-	}
-	return nil
-}
-
-// pass says why a guardrail stops a text.
-func (v *visit) pass(text string, isJSON bool) error {
-	if refused := v.rails.Pass(text, isJSON); refused != nil {
-		return refused
 	}
 	return nil
 }
@@ -284,11 +318,15 @@ func (v *visit) resolve(ctx context.Context, state *conversationpb.State, c *con
 	name := toolOf(state, c.GetActionId(), "")
 	switch given := c.GetResolution().(type) {
 	case *conversationpb.Resolve_Approval: // the shield judges the arguments where they are about to be used
-		approval := given.Approval
-		if err := cmp.Or(v.pass(approval.GetComment(), false), v.pass(string(approval.GetApprovedArgs()), true)); err != nil {
+		approval, args := given.Approval, string(given.Approval.GetApprovedArgs())
+		var err error
+		if approval.Comment, err = v.hear(approval.GetComment(), v.shield.Clean(approval.GetComment()), false); err != nil || args == "" {
 			return err
 		}
-		approval.Comment, approval.ApprovedArgs = v.clean(approval.GetComment()), v.cleanJSON(approval.GetApprovedArgs())
+		if args, err = v.hear(args, string(v.shield.CleanJSON([]byte(args))), true); err != nil {
+			return err
+		}
+		approval.ApprovedArgs = []byte(args)
 	case *conversationpb.Resolve_Answers:
 		left, err := v.judge(ctx, aegis.InputPre, "answers", name, string(given.Answers.GetAnswers()))
 		if err != nil {
@@ -326,20 +364,21 @@ func (v *visit) judge(ctx context.Context, stage, kind, name, text string) (stri
 		return "", nil
 	}
 	wantJSON := stage != aegis.InputPre || kind != "message"
-	if err := v.pass(text, wantJSON); err != nil {
+	left, stopped := v.rails.Look(text, wantJSON, &v.found)
+	if stopped != nil {
+		return "", stopped
+	}
+	if v.shield == nil {
+		return left, nil
+	}
+	asked, err := v.ask(ctx, &aegis.Call{Stage: stage, Type: kind, Name: name}, text, wantJSON)
+	if err != nil {
 		return "", err
 	}
-	left := text
-	if v.shield != nil {
-		var err error
-		if left, err = v.ask(ctx, &aegis.Call{Stage: stage, Type: kind, Name: name}, text, wantJSON); err != nil {
-			return "", err
-		}
+	if asked != text {
+		left = v.rails.Clean(asked, wantJSON, nil)
 	}
-	if wantJSON {
-		return string(v.rails.CleanJSON([]byte(left))), nil
-	}
-	return v.rails.Clean(left), nil
+	return left, nil
 }
 
 // ask asks the shield about a text of a call.

@@ -29,7 +29,7 @@ type Parts struct {
 	Take func(ctx context.Context, key string, perMinute int) (bool, error)
 	// Ask asks a model about a call, for a bounded time, at the cost of a project. The error's text is shown to whoever is judged.
 	Ask func(ctx context.Context, by *Payer, question *aegis.Question) (answer string, err error)
-	// Keep has a verdict written. It waits while too many are to be written.
+	// Keep has a verdict written. It waits while too many are to be written. The error is seen, and counted, where it comes from.
 	Keep func(ctx context.Context, verdict *decisionpb.Verdict) error
 	// NewID makes ids of traces.
 	NewID func(kind string) string

@@ -8,6 +8,7 @@ import (
 	"parley/actors/core/failure"
 	"parley/actors/core/guardrail"
 	"parley/actors/machine"
+	"parley/proto/decisionpb"
 	"parley/proto/failurepb"
 )
 
@@ -36,37 +37,40 @@ func (g *Guard) Rails(ctx context.Context, projectID string, keys ...string) (Ra
 	return all, nil
 }
 
-// Pass says why a text to an agent goes no further; nil = it does. JSON is looked at as what it says, if that is wanted.
-func (r Rails) Pass(text string, isJSON bool) *failure.Failure {
+// Look has a text looked at that goes to an agent, as it came: by each guardrail as it is, whatever those before it take out. left is what
+// is left of it, stopped why it goes no further; nil = it does. JSON is looked at as what it says, if that is wanted.
+func (r Rails) Look(text string, isJSON bool, found *Found) (left string, stopped *failure.Failure) {
+	left = text
 	if text == "" {
-		return nil
+		return left, nil
 	}
 	for _, rail := range r {
-		if result := check(rail, text, isJSON); result.Blocked() {
-			return Blocked(rail, result)
+		result := check(rail, text, isJSON)
+		found.Add(rail, result.Tally)
+		switch {
+		case result.Blocked():
+			return "", Blocked(rail, result)
+		case left == text:
+			left = result.Text
+		default:
+			left = check(rail, left, isJSON).Text
 		}
 	}
-	return nil
+	return left, nil
 }
 
-// Clean is what is left of a text to an agent.
-func (r Rails) Clean(text string) string {
+// Clean is what is left of a text to an agent, which stops nothing: what is taken out is all that is found in it. JSON is looked at as what
+// it says, if that is wanted; what is none is a text.
+func (r Rails) Clean(text string, isJSON bool, found *Found) string {
 	for _, rail := range r {
-		if text != "" {
-			text = rail.Check(text, true).Text
+		if text == "" {
+			break
 		}
+		result := check(rail, text, isJSON)
+		found.Add(rail, result.Tally.Only(guardrail.Redact))
+		text = result.Text
 	}
 	return text
-}
-
-// CleanJSON is what is left of JSON; what is none is a text.
-func (r Rails) CleanJSON(raw []byte) []byte {
-	for _, rail := range r {
-		if len(raw) > 0 {
-			raw = []byte(rail.CheckJSON(string(raw), true).Text)
-		}
-	}
-	return raw
 }
 
 func check(rail *guardrail.Guardrail, text string, isJSON bool) *guardrail.Result {
@@ -83,4 +87,38 @@ func Blocked(rail *guardrail.Guardrail, result *guardrail.Result) *failure.Failu
 		refused = failure.Verbatim(failurepb.Code_GUARDRAIL_BLOCKED, rail.GetMessage())
 	}
 	return refused.With("guardrail_key", rail.GetKey()).With("action", result.Action).With("findings", result.Findings)
+}
+
+// Found is what guardrails have found in the texts of one call or answer. nil keeps nothing. It is for one goroutine.
+type Found struct {
+	rails   []*guardrail.Guardrail
+	tallies []guardrail.Tally
+}
+
+// Add adds what a guardrail has found.
+func (f *Found) Add(rail *guardrail.Guardrail, tally guardrail.Tally) {
+	if f == nil || len(tally) == 0 {
+		return
+	}
+	at := slices.IndexFunc(f.rails, func(one *guardrail.Guardrail) bool { return one.GetKey() == rail.GetKey() })
+	if at < 0 {
+		at = len(f.rails)
+		f.rails, f.tallies = append(f.rails, rail), append(f.tallies, nil)
+	}
+	f.tallies[at].Add(tally)
+}
+
+// Told has what was found in a call or answer kept, a verdict for each guardrail; origin says in which.
+func (g *Guard) Told(ctx context.Context, origin *decisionpb.Verdict, found *Found) {
+	for i, rail := range found.rails {
+		g.Keep(ctx, rail.Verdict(origin, found.tallies[i]))
+	}
+}
+
+// Keep has a guardrail's verdict kept; nil = it found nothing. No call is stopped for its sake: what is not kept is counted where that is
+// seen. A node of the release before does not know verdicts.
+func (g *Guard) Keep(ctx context.Context, verdict *decisionpb.Verdict) {
+	if verdict != nil && g.parts.Ready() == nil {
+		_ = g.parts.Keep(ctx, verdict)
+	}
 }

@@ -2,6 +2,7 @@ package guard_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -67,7 +68,7 @@ func rails(t *testing.T) *fixture {
 		Roles: func(context.Context, string, string) []string { return nil },
 		Fits:  func(context.Context, []byte, []byte) error { return nil },
 		Take:  func(context.Context, string, int) (bool, error) { f.taken++; return true, nil },
-		Keep:  func(context.Context, *decisionpb.Verdict) error { return nil },
+		Keep:  func(_ context.Context, v *decisionpb.Verdict) error { f.kept = append(f.kept, v); return nil },
 		NewID: func(string) string { return "trc" },
 	})
 	return f
@@ -81,6 +82,47 @@ func (f *fixture) refused(t *testing.T, command proto.Message) *machine.Failure 
 	require.ErrorAs(t, err, &wrong)
 	require.Nil(t, f.behind.asked, "nothing begins")
 	return wrong
+}
+
+// told is what guardrails were kept to have found since it was last asked.
+func (f *fixture) told() (all []string) {
+	for _, v := range f.kept {
+		if rail := v.GetRail(); rail != nil {
+			said := strings.Join([]string{v.GetStage(), rail.GetSource(), rail.GetConversationId(), v.GetResourceName(), rail.GetUserId(), v.GetDecision(), rail.GetKey() + ":"}, " ")
+			for _, found := range rail.GetFound() {
+				said += fmt.Sprintf(" %d %s", found.GetCount(), found.GetCategory())
+			}
+			all = append(all, said)
+		}
+	}
+	f.kept = nil
+	return all
+}
+
+// TestGuardrailsLeaveVerdicts: one for each guardrail and command, of what was said as it came, and none where nothing is found or when it
+// comes again.
+func TestGuardrailsLeaveVerdicts(t *testing.T) {
+	f := rails(t)
+	says := func(agent, text string, repeated bool) []string {
+		_, err := f.Ask(t.Context(), "conv", &conversationpb.Command{
+			Caller: &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: "ann"}, Repeated: repeated,
+			Body: &conversationpb.Command_Send{Send: &conversationpb.Send{
+				Agent: &agentpb.Agent{Id: agent}, Content: text, Metadata: []byte(`{"a":"bob@example.com"}`), Earlier: []*conversationpb.Message{
+					{Role: conversationpb.Role_USER, Content: "harmless"}, {Role: conversationpb.Role_ASSISTANT, Content: "project falcon"},
+				},
+			}},
+		})
+		if err != nil {
+			require.ErrorContains(t, err, "ardrail")
+		}
+		return f.told()
+	}
+	require.Equal(t, []string{"input agent conv railed ann redact words: 3 email"}, says("railed", "me@corp.com, us@corp.com", false))
+	require.Empty(t, says("railed", "me@corp.com", true), "it was kept then")
+	require.Equal(t, []string{"input agent conv railed ann block words: 1 word 1 email"}, says("railed", "Project Falcon, me@corp.com", false))
+	require.Equal(t, []string{"input agent conv both ann redact mails: 1 email", "input agent conv both ann redact words: 1 email"},
+		says("both", "me@corp.com", false), "its shield has taken it out of the metadata")
+	require.Empty(t, says("off", "me@corp.com", false))
 }
 
 func TestGuardrailsTakeOut(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"parley/actors/machine"
 	"parley/actors/turn/model"
 	"parley/proto/conversationpb"
+	"parley/proto/decisionpb"
 	"parley/proto/failurepb"
 )
 
@@ -23,6 +24,8 @@ import (
 type Guard interface {
 	// Rails reads guardrails by their keys; the failure of one that is not there is a *machine.Failure.
 	Rails(ctx context.Context, projectID string, keys ...string) (guard.Rails, error)
+	// Told has kept what guardrails have found in a turn, without the texts.
+	Told(ctx context.Context, origin *decisionpb.Verdict, found *guard.Found)
 	// Shield reads the shield that an agent names; the failure of one that is not there is a *machine.Failure.
 	Shield(ctx context.Context, tenantID, projectID, id string) (*aegis.Shield, error)
 	// Judge judges a call. An error means that it must not go on.

@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -79,7 +80,14 @@ func (a *armoury) guard() *guard.Guard {
 		Keep: func(_ context.Context, v *decisionpb.Verdict) error {
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			a.kept = append(a.kept, v.GetStage()+" "+v.GetResourceName()+" "+v.GetDecision())
+			said := v.GetStage() + " " + v.GetResourceName() + " " + v.GetDecision()
+			if rail := v.GetRail(); rail != nil {
+				said += " " + rail.GetKey() + ":"
+				for _, found := range rail.GetFound() {
+					said += fmt.Sprintf(" %d %s", found.GetCount(), found.GetType())
+				}
+			}
+			a.kept = append(a.kept, said)
 			return nil
 		},
 		NewID: func(string) string { return "trc_1" },

@@ -155,6 +155,7 @@ func (l *modelLoop) ToolCall(model.ToolCall) {}
 // execute calls the model and the tools it asks for until the model has finished. life is the run's context; ctx ends when
 // the turn is stopped.
 func (l *modelLoop) execute(life, ctx context.Context) *ending {
+	defer func() { l.railed.tell(life) }()
 	if err := l.open(ctx); err != nil {
 		return &ending{err: err}
 	}

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"parley/actors/machine"
 	"parley/actors/turn/model"
 	"parley/proto/conversationpb"
+	"parley/proto/decisionpb"
 	"parley/proto/failurepb"
 )
 
@@ -35,6 +37,8 @@ type railed struct {
 	said    strings.Builder // by the model in it, as it came, where something may be taken out
 	heard   bool            // it has said something
 	blocked *model.Error    // why nothing of it goes further
+
+	shown, told guard.Found // in what the model is shown, and in what it says
 }
 
 // railedText is what the model says as a guardrail hears it.
@@ -55,7 +59,7 @@ func (l *modelLoop) openRails(ctx context.Context) error {
 	}
 	l.railed, l.text.keeps = r, true
 	job := &l.run.job
-	if clean := r.input.Clean(job.UserMessage.GetContent()); clean != job.UserMessage.GetContent() {
+	if clean := r.input.Clean(job.UserMessage.GetContent(), false, nil); clean != job.UserMessage.GetContent() { // the window counts it
 		job.UserMessage = proto.CloneOf(job.UserMessage)
 		job.UserMessage.Content = clean
 	}
@@ -88,6 +92,26 @@ func (r *railed) renew(ctx context.Context) error {
 	return nil
 }
 
+// tell has kept what was found until the turn has ended, or waits.
+func (r *railed) tell(ctx context.Context) {
+	if r == nil || r.loop.runner.config.Guard == nil {
+		return
+	}
+	job := &r.loop.run.job
+	r.loop.runner.config.Guard.Told(ctx, job.rails(guardrail.Input), &r.shown)
+	r.loop.runner.config.Guard.Told(ctx, job.rails(guardrail.Output), &r.told)
+}
+
+// rails says of what guardrails have found something.
+func (j *Job) rails(side string) *decisionpb.Verdict {
+	return &decisionpb.Verdict{
+		TraceId: j.RunID, ProjectId: j.ProjectID, Stage: side, ResourceName: j.AgentID,
+		Rail: &decisionpb.Rail{
+			TenantId: j.TenantID, Source: guardrail.OfAgent, ConversationId: j.ConversationID, UserId: cmp.Or(j.ByUser, j.UserID), TokenId: j.ByToken,
+		},
+	}
+}
+
 // ---- what the model is shown ----
 
 // window is the messages of a request without what the guardrails take out of what people say.
@@ -97,7 +121,7 @@ func (r *railed) window(messages []model.Message) []model.Message {
 	}
 	for i := range messages {
 		if m := &messages[i]; m.Role == model.User {
-			m.Content = r.input.Clean(m.Content)
+			m.Content = r.input.Clean(m.Content, false, &r.shown)
 		}
 	}
 	return messages
@@ -106,13 +130,16 @@ func (r *railed) window(messages []model.Message) []model.Message {
 // admit looks at a document that is about to be shown to the model, and returns what is left of its text, or a note in its place. The
 // shield sees it, too, as it came.
 func (l *modelLoop) admit(ctx context.Context, file *conversationpb.FileRef, text string) (left, note string) {
-	if l.railed != nil {
-		if refused := l.railed.input.Pass(text, false); refused != nil {
-			return "", refused.DefaultText()
-		}
+	if l.railed == nil {
+		return l.shielded.document(ctx, file, text)
 	}
-	if left, note = l.shielded.document(ctx, file, text); l.railed != nil {
-		left = l.railed.input.Clean(left)
+	left, stopped := l.railed.input.Look(text, false, &l.railed.shown)
+	if stopped != nil {
+		return "", stopped.DefaultText()
+	}
+	shown, note := l.shielded.document(ctx, file, text)
+	if shown != text {
+		left = l.railed.input.Clean(shown, false, nil)
 	}
 	return left, note
 }
@@ -181,8 +208,12 @@ func (r *railed) pass(piece string, last bool) string {
 
 // close ends a model call: what was held back is said.
 func (r *railed) close() {
-	if r != nil {
-		r.loop.say(r.loop.shielded.hear(r.pass("", true)))
+	if r == nil {
+		return
+	}
+	r.loop.say(r.loop.shielded.hear(r.pass("", true)))
+	for _, text := range r.texts {
+		r.told.Add(text.rail, text.stream.Tally())
 	}
 }
 
@@ -210,11 +241,13 @@ func (r *railed) calls(answer *model.Answer) error {
 		}
 		for _, rail := range r.ends {
 			if result := rail.CheckJSON(call.Arguments, false); result.Blocked() {
+				r.told.Add(rail, result.Tally.Only(guardrail.Block))
 				return blockedBy(rail, result)
 			}
 		}
 		for _, rail := range r.own {
 			result := rail.CheckJSON(call.Arguments, false)
+			r.told.Add(rail, result.Tally)
 			if result.Blocked() {
 				return blockedBy(rail, result)
 			}
@@ -230,14 +263,16 @@ func (r *railed) calls(answer *model.Answer) error {
 }
 
 // saidBeside is what is left of a text that the model has made beside the answer; "" = nothing, or something in it blocks.
-func saidBeside(ends, own guard.Rails, text string) string {
+func saidBeside(ends, own guard.Rails, text string, found *guard.Found) string {
 	for _, rail := range ends {
-		if rail.Check(text, false).Blocked() {
+		if result := rail.Check(text, false); result.Blocked() {
+			found.Add(rail, result.Tally.Only(guardrail.Block))
 			return ""
 		}
 	}
 	for _, rail := range own {
 		result := rail.Check(text, false)
+		found.Add(rail, result.Tally)
 		if result.Blocked() {
 			return ""
 		}

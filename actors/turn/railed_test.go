@@ -48,13 +48,15 @@ const told = `{"action":"block","findings":[{"type":"word_filter","category":"wo
 func TestGuardrailBlocksOutput(t *testing.T) {
 	for name, names := range map[string]func(*agentpb.Agent){"agent": ofAgent, "model": ofModel} {
 		for _, size := range []int{1, 3, 1000} {
-			b := railedBench(t, newRails(), names, inPieces("It is called Project  Falcon, and more.", size))
+			a := newRails()
+			b := railedBench(t, a, names, inPieces("It is called Project  Falcon, and more.", size))
 			finish := b.whole(t)
 			require.Equal(t, []string{"ERROR", "guardrail_block", "Not here."}, []string{finish.GetStopReason().String(), finish.GetError().GetCode(), finish.GetError().GetMessage()}, name)
 			require.JSONEq(t, told, string(finish.GetError().GetDetails()))
 			require.NotContains(t, strings.ToLower(finish.String()), "falcon")
 			require.True(t, strings.HasPrefix("It is called ", finish.GetContent()), finish.GetContent())
 			require.Equal(t, finish.GetContent(), b.page.text.String(), "what is streamed is what is stored")
+			require.Equal(t, []string{"output a block words: 1 word_filter"}, a.verdicts(), "however many pieces")
 		}
 	}
 }
@@ -63,8 +65,10 @@ func TestGuardrailBlocksOutput(t *testing.T) {
 func TestGuardrailsOfOutput(t *testing.T) {
 	const said = "Mail ada@example.com about the project. Falcons fly."
 	require.Equal(t, said, railedBench(t, newRails(), ofAgent, inPieces(said, 2)).whole(t).GetContent())
-	require.Equal(t, strings.Replace(said, "ada@example.com", "[REDACTED:email]", 1), railedBench(t, newRails(), ofModel, inPieces(said, 2)).whole(t).GetContent())
 	a := newRails()
+	require.Equal(t, strings.Replace(said, "ada@example.com", "[REDACTED:email]", 1), railedBench(t, a, ofModel, inPieces(said, 2)).whole(t).GetContent())
+	require.Equal(t, []string{"output a redact words: 1 pii"}, a.verdicts())
+	a = newRails()
 	a.rails["words"].Enabled = false
 	finish := railedBench(t, a, ofModel, inPieces("Project Falcon, ada@example.com", 2)).whole(t)
 	require.Equal(t, "Project Falcon, ada@example.com", finish.GetContent())
@@ -82,8 +86,10 @@ func TestGuardrailOfWholeAnswers(t *testing.T) {
 
 // TestGuardrailOverTwoCalls: a phrase that begins before a tool is called and ends after it is one.
 func TestGuardrailOverTwoCalls(t *testing.T) {
-	finish := railedBench(t, newRails(), ofAgent, asks("About project", `c1 read {}`), inPieces("falcon: done.", 4)).whole(t)
+	a := newRails()
+	finish := railedBench(t, a, ofAgent, asks("About project", `c1 read {}`), inPieces("falcon: done.", 4)).whole(t)
 	require.Equal(t, "guardrail_block", finish.GetError().GetCode())
+	require.Equal(t, []string{"output a block words: 1 word_filter"}, a.verdicts())
 	require.NotContains(t, finish.GetContent(), "falcon")
 }
 
@@ -96,8 +102,10 @@ func TestGuardrailOfCalls(t *testing.T) {
 	require.Empty(t, b.shop.counts())
 	require.Empty(t, b.book.steps)
 
-	b = railedBench(t, newRails(), ofModel, asks("", `c1 nothing {"mail":"ada@example.com"}`), says("ok"))
+	a := newRails()
+	b = railedBench(t, a, ofModel, asks("", `c1 nothing {"mail":"ada@example.com"}`), inPieces("It is ada@example.com.", 3))
 	require.Equal(t, []string{`c1 nothing {"mail":"[REDACTED:email]"} = there is no such tool`}, callsOf(b.whole(t).GetToolCalls()))
+	require.Equal(t, []string{"output a redact words: 2 pii"}, a.verdicts(), "one for the whole turn")
 }
 
 // TestGuardrailLeavesResults: what tools of the server come to is a shield's to judge, not a guardrail's.
@@ -131,13 +139,15 @@ func TestGuardrailThatIsGone(t *testing.T) {
 // TestGuardrailOfInput: what people said before the agent had a guardrail is shown to the model without what it takes out, and so are
 // documents; one that it blocks is a note.
 func TestGuardrailOfInput(t *testing.T) {
-	b := railedBench(t, newRails(), func(a *agentpb.Agent) { a.InputGuardrail = "words" }, says("ok"))
+	a := newRails()
+	b := railedBench(t, a, func(a *agentpb.Agent) { a.InputGuardrail = "words" }, says("ok"))
 	job := b.book.on(b.job())
 	job.UserMessage = &conversationpb.Message{Id: "m", Number: 1, Role: conversationpb.Role_USER, Content: "I am me@corp.com"}
 	require.NoError(t, b.Start(job))
 	<-b.reports
 	require.Equal(t, []string{"user: I am [REDACTED:email]"}, messagesOf(b.talks.last().Messages))
 	require.Equal(t, "I am me@corp.com", job.UserMessage.GetContent(), "it is the log's")
+	require.Equal(t, []string{"input a redact words: 1 pii"}, a.verdicts())
 
 	l := &modelLoop{runner: b.Runner, run: &run{job: b.job()}, agent: b.agent}
 	require.NoError(t, l.openRails(t.Context()))
@@ -145,6 +155,8 @@ func TestGuardrailOfInput(t *testing.T) {
 	require.Equal(t, []string{"Mail [REDACTED:email]", ""}, []string{left, note})
 	left, note = l.admit(t.Context(), &conversationpb.FileRef{Name: "b.txt"}, "About Project Falcon")
 	require.Equal(t, []string{"", "Not here."}, []string{left, note})
+	l.railed.tell(t.Context())
+	require.Equal(t, []string{"input a redact words: 1 pii", "input a block words: 1 word_filter 1 pii"}, a.verdicts())
 }
 
 // TestGuardrailAndShieldOfOutput: both hear what the model says as it came.
@@ -163,7 +175,7 @@ func TestGuardrailOfTitles(t *testing.T) {
 	b := railedBench(t, newRails(), func(a *agentpb.Agent) { ofAgent(a) }, says("Fine."))
 	rails, err := b.config.Guard.Rails(t.Context(), "", "words")
 	require.NoError(t, err)
-	require.Empty(t, saidBeside(rails, nil, "On Project Falcon"))
-	require.Equal(t, "Mail ada@example.com", saidBeside(rails, nil, "Mail ada@example.com"))
-	require.Equal(t, "Mail [REDACTED:email]", saidBeside(rails, rails, "Mail ada@example.com"))
+	require.Empty(t, saidBeside(rails, nil, "On Project Falcon", nil))
+	require.Equal(t, "Mail ada@example.com", saidBeside(rails, nil, "Mail ada@example.com", nil))
+	require.Equal(t, "Mail [REDACTED:email]", saidBeside(rails, rails, "Mail ada@example.com", nil))
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/aegis"
+	"parley/actors/core/guardrail"
 	"parley/actors/guard"
 	"parley/actors/provider"
 	"parley/actors/turn/model"
@@ -153,7 +154,11 @@ func (t *title) make(ctx context.Context) {
 		log.LogAttrs(ctx, slog.LevelDebug, "no title", about(t.run, err)...)
 		return
 	}
-	t.said = cleanTitle(t.shield.Clean(saidBeside(t.ends, t.own, answer.Text)))
+	var found guard.Found
+	t.said = cleanTitle(t.shield.Clean(saidBeside(t.ends, t.own, answer.Text, &found)))
+	if t.runner.config.Guard != nil {
+		t.runner.config.Guard.Told(ctx, t.run.job.rails(guardrail.Output), &found)
+	}
 }
 
 // cancel cancels the model call and waits for its end.

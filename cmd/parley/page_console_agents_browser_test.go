@@ -66,6 +66,7 @@ func TestConsoleAgents(t *testing.T) {
 	b.tap(`dialog button[type="submit"]`)
 	b.see(`document.querySelector('dialog') === null && document.querySelector('.facts').textContent.includes('version 1 runs') && document.querySelector('#unpublished') === null`)
 
+	b.see(`document.querySelectorAll('.agent-form select[name$="GuardrailKey"]').length === 2`)
 	b.fill(`.agent-form [name="temperature"]`, "9")
 	b.do(chromedp.Evaluate[chromedp.Void](`void document.querySelector('.agent-form [name="temperature"]').dispatchEvent(new FocusEvent('blur'))`))
 	b.see(`document.querySelector('.agent-form [name="temperature"]').getAttribute('aria-invalid') === 'true'`)
@@ -215,6 +216,7 @@ func TestConsoleModels(t *testing.T) {
 	b.tap("#try-model")
 	b.see(`document.querySelector('.outcome[data-outcome="ok"]').textContent.includes('9 → 1 tokens') && document.querySelector('.outcome').textContent.includes('$0.000019')`)
 	b.checkConsole("model")
+	b.see(`['inputGuardrailKey', 'outputGuardrailKey'].every((name) => document.querySelector('.model-form select[name="' + name + '"]') !== null)`)
 	b.fill(`.model-form [name="inputTokenPer1M"]`, "-1")
 	b.tap(`.model-form button[type="submit"]`)
 	b.see(`document.querySelector('.model-form [name="inputTokenPer1M"]').getAttribute('aria-invalid') === 'true'`)

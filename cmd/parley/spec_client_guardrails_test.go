@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,54 @@ func TestClientGuardrails(t *testing.T) {
 		require.Equal(t, "topics", got.text("model"))
 		require.InDelta(t, 0.9, got.at("results").list()[0].number("category_scores", "weapons"), 0)
 	})
+	t.Run("audit", n.railedAudit)
+}
+
+// railedAudit has what is kept of guardrails' decisions looked at: where they come from and how often what was found, and nothing of the texts.
+func (n *tenant) railedAudit(t *testing.T) {
+	n.done(t, "POST", "/guardrails/evaluate", object1{"guardrail_key": "before", "text": "harmless"}) // leaves nothing
+	about := func(event tree) string {
+		said := []string{event.text("source"), event.text("stage"), event.text("action")}
+		for _, found := range event.at("findings").list() {
+			said = append(said, found.text("type")+"/"+found.text("category"))
+		}
+		return strings.Join(said, " ")
+	}
+	await := func(path string, wanted ...string) map[string]tree {
+		t.Helper()
+		seen := map[string]tree{}
+		require.Eventually(t, func() bool {
+			for _, event := range n.done(t, "GET", path, nil).at("events").list() {
+				require.NotEmpty(t, event.at("findings").list())
+				seen[about(event)] = event
+			}
+			return !slices.ContainsFunc(wanted, func(one string) bool { _, found := seen[one]; return !found })
+		}, 30*time.Second, 20*time.Millisecond)
+		return seen
+	}
+	events := await("/guardrails/before/audit?limit=500",
+		"evaluate input block word_filter/word pii/email", "gateway input block word_filter/word", "gateway input redact pii/email",
+		"agent input block word_filter/word", "agent input redact pii/email")
+	asked := events["gateway input redact pii/email"]
+	require.Equal(t, []string{"before", "Before", "railed", n.owner}, []string{
+		asked.text("guardrailKey"), asked.text("guardrailName"), asked.text("resourceName"), asked.text("userId"),
+	})
+	require.NotEmpty(t, asked.text("traceId"))
+	require.NotEmpty(t, asked.text("tokenId"))
+	require.NotEmpty(t, events["agent input redact pii/email"].text("conversationId"))
+	await("/guardrails/after/audit", "gateway output redact pii/email", "agent output redact pii/email")
+	ended := await("/guardrails/silent/audit", "agent output block word_filter/word")["agent output block word_filter/word"]
+	require.Regexp(t, "^run_", ended.text("traceId"))
+	await("/guardrails/topics/audit", "moderations input block moderation/illicit/violent moderation/weapons")
+
+	all := n.ask(t, "GET", "/guardrails/before/audit?limit=500", nil).text
+	require.NotContains(t, strings.ToLower(all), "falcon")
+	require.NotContains(t, all, "ada@")
+	for _, event := range n.done(t, "GET", "/guardrails/before/audit?action=redact", nil).at("events").list() {
+		require.Equal(t, "redact", event.text("action"))
+	}
+	require.Len(t, n.done(t, "GET", "/guardrails/before/audit?limit=1", nil).at("events").list(), 1)
+	n.ask(t, "GET", "/guardrails/none/audit", nil).denied(404, "not_found", "Guardrail not found")
 }
 
 // railedAgents has agents' own guardrails, and those of an agent's model, looked at (document 3, 7.10).

@@ -81,4 +81,8 @@ type gatewayErrorBodySchema struct {
 	Param      *string `json:"param"`
 	Reason     string  `json:"reason,omitempty" doc:"Of the permission engine"`
 	DecisionID string  `json:"decisionId,omitempty" doc:"Under which its decision is kept"`
+
+	GuardrailKey string              `json:"guardrail_key,omitempty" doc:"Of guardrail_block"`
+	Action       string              `json:"action,omitempty" enum:"block" doc:"Of guardrail_block"`
+	Findings     []guardrail.Finding `json:"findings,omitempty" doc:"Of guardrail_block"`
 }

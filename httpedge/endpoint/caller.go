@@ -24,6 +24,14 @@ type Caller struct {
 	Grant *access.Grant
 }
 
+// TokenID is the API token that was presented; empty = none was.
+func (c *Caller) TokenID() string {
+	if c.Grant == nil {
+		return ""
+	}
+	return c.Grant.Token.GetId()
+}
+
 // Request is what authentication and limits see of a request. The strings are copies and may be kept.
 type Request interface {
 	Method() string

@@ -9,6 +9,7 @@ import (
 
 	"parley/actors/machine/rawjson"
 	"parley/httpedge/endpoint"
+	"parley/proto/decisionpb"
 )
 
 // Models calls the models of a project. An error is an *endpoint.Problem, whose details may hold "type" and "param"; any other is
@@ -44,6 +45,7 @@ type API struct {
 	config Config
 	models Models
 	rails  Rails // nil = there are no guardrails
+	keep   func(context.Context, *decisionpb.Verdict)
 	log    *slog.Logger
 
 	base    context.Context //nolint:containedctx // parent of every stream; ended by Stop

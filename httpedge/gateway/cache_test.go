@@ -44,7 +44,7 @@ func TestKeptAnswers(t *testing.T) {
 func TestKeptAnswersAreGuarded(t *testing.T) {
 	k := serve(t, says(200, saying("I am bob@example.com")))
 	known := rails{}
-	k.api.Guard(known)
+	k.api.Guard(known, k.keep)
 	const harmless = `{"wordFilter":{"words":["zebra"],"action":"block"}}`
 	asks := func(in, out string) (status int, kept, body string) {
 		t.Helper()

@@ -14,6 +14,7 @@ import (
 	"parley/actors/core/moderate"
 	"parley/actors/machine/rawjson"
 	"parley/httpedge/endpoint"
+	"parley/proto/decisionpb"
 	"parley/proto/failurepb"
 )
 
@@ -27,14 +28,30 @@ type Rails interface {
 	Moderation(projectID string) (*guardrail.Guardrail, error)
 }
 
-// Guard lets texts pass guardrails. It is called before the first request.
-func (a *API) Guard(rails Rails) { a.rails, a.models = rails, &guarded{a.models, rails} }
+// Guard lets texts pass guardrails, and has kept what these decide (keep; nil = they found nothing). It is called before the first request.
+func (a *API) Guard(rails Rails, keep func(context.Context, *decisionpb.Verdict)) {
+	a.rails, a.keep, a.models = rails, keep, &guarded{a.models, rails, keep}
+}
 
 // guarded checks what goes to models, before they are called, and what they say.
 type guarded struct {
 	Models
 
 	rails Rails
+	keep  func(context.Context, *decisionpb.Verdict)
+}
+
+// origin says in which call a guardrail decides: for a model, or for none ("").
+func origin(caller *endpoint.Caller, source, side, model, request string) *decisionpb.Verdict {
+	return &decisionpb.Verdict{
+		TraceId: request, ProjectId: caller.ProjectID, Stage: side, ResourceName: model,
+		Rail: &decisionpb.Rail{TenantId: caller.TenantID, Source: source, UserId: caller.UserID, TokenId: caller.TokenID()},
+	}
+}
+
+// told has kept what a guardrail of a model has found in a call, or its answer.
+func (g *guarded) told(ctx context.Context, call *Call, side string, rail *guardrail.Guardrail, found guardrail.Tally) {
+	g.keep(ctx, rail.Verdict(origin(&call.Caller, guardrail.OfGateway, side, call.Model, call.RequestID), found))
 }
 
 // Bounds of messages that are taken apart.
@@ -103,6 +120,7 @@ func (g *guarded) open(ctx context.Context, call *Call) (*checked, error) {
 	}
 	check := &check{rail: input, into: c.Input, toModel: true}
 	check.messages(messages)
+	g.told(ctx, call, guardrail.Input, input, check.found)
 	if check.blocked != nil {
 		return nil, block(input, check.blocked)
 	}
@@ -143,6 +161,7 @@ type check struct {
 	toModel bool
 	changed bool
 	blocked *guardrail.Result // the first text that blocks
+	found   guardrail.Tally   // of texts that are cleaned what was taken out
 }
 
 // messages checks what is said to a model. What the caller's own program says to it (system, developer, and what the model said) is
@@ -200,8 +219,10 @@ func (c *check) member(of map[string]any, name string, cleaned bool) {
 		of[name], c.changed = result.Text, true
 	}
 	if cleaned {
+		c.found.Add(result.Tally.Only(guardrail.Redact))
 		return
 	}
+	c.found.Add(result.Tally)
 	if result.Blocked() && c.blocked == nil {
 		c.blocked = result
 	}
@@ -223,20 +244,22 @@ func (g *guarded) Chat(ctx context.Context, call *Call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if answer, err = c.answer(answer); err != nil {
+	answer, found, err := c.answer(answer)
+	g.told(ctx, call, guardrail.Output, c.output, found)
+	if err != nil {
 		return nil, err
 	}
 	return c.append(answer)
 }
 
 // answer checks what a model said.
-func (c *checked) answer(answer []byte) ([]byte, error) {
+func (c *checked) answer(answer []byte) (left []byte, found guardrail.Tally, err error) {
 	if c.output == nil {
-		return answer, nil
+		return answer, nil, nil
 	}
 	value, err := decode(answer)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c.Output = &railFindings{GuardrailKey: c.output.GetKey()}
 	check := &check{rail: c.output, into: c.Output}
@@ -250,9 +273,10 @@ func (c *checked) answer(answer []byte) ([]byte, error) {
 		check.message(message, false)
 	}
 	if check.blocked != nil {
-		return nil, block(c.output, check.blocked)
+		return nil, check.found, block(c.output, check.blocked)
 	}
-	return rawjson.AppendValue(nil, value)
+	left, err = rawjson.AppendValue(nil, value)
+	return left, check.found, err
 }
 
 // known leaves of a message, or a piece of one, what is checked.
@@ -295,10 +319,10 @@ func (a *API) rail(ctx context.Context, in *moderationsInput) (*moderation, erro
 	if a.rails == nil || in.key == moderate.Key {
 		return nil, nil //nolint:nilnil // it is for the built-in one
 	}
-	project := endpoint.CallerFrom(ctx).ProjectID
-	rail, err := a.rails.Moderation(project)
+	caller := endpoint.CallerFrom(ctx)
+	rail, err := a.rails.Moderation(caller.ProjectID)
 	if in.key != "" {
-		rail, err = a.rails.Guardrail(ctx, project, in.key)
+		rail, err = a.rails.Guardrail(ctx, caller.ProjectID, in.key)
 	}
 	if rail == nil || isMissing(err) {
 		return nil, nil //nolint:nilnil // it is for the built-in one, or for a model
@@ -315,8 +339,14 @@ func (a *API) rail(ctx context.Context, in *moderationsInput) (*moderation, erro
 		of = moderate.Categories()
 	}
 	answer := &moderation{ID: "modr_" + newUUID(), Model: rail.GetKey()}
+	var found guardrail.Tally
 	for _, text := range in.texts {
-		answer.Results = append(answer.Results, moderate.Judge(text).Only(of, cmp.Or(rule.Action, rail.GetAction())))
+		result := moderate.Judge(text).Only(of, cmp.Or(rule.Action, rail.GetAction()))
+		answer.Results = append(answer.Results, result)
+		for _, f := range result.Findings {
+			found.Add(guardrail.Tally{{Type: f.Type, Category: f.Category, Severity: f.Severity, Action: f.Action}: 1})
+		}
 	}
+	a.keep(ctx, rail.Verdict(origin(&caller, guardrail.OfModerations, guardrail.Input, "", endpoint.RequestIDFrom(ctx)), found))
 	return answer, nil
 }

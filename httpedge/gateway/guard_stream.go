@@ -28,6 +28,7 @@ func (g *guarded) ChatStream(ctx context.Context, call *Call, emit func(chunk []
 		}
 		return emit(left, more)
 	})
+	g.told(ctx, call, guardrail.Output, c.output, s.found())
 	if s.blocked != nil { // however the call words that it was ended
 		return s.blocked
 	}
@@ -109,6 +110,14 @@ func (s *railStream) piece(text string, of map[string]any, name string) {
 	out, blocked := stream.Write(piece)
 	of[name] = out
 	s.note(blocked)
+}
+
+// found is what was found in all texts.
+func (s *railStream) found() (all guardrail.Tally) {
+	for _, stream := range s.texts {
+		all.Add(stream.Tally())
+	}
+	return all
 }
 
 func (s *railStream) note(blocked *guardrail.Result) {

@@ -92,6 +92,7 @@ type kit struct {
 	schemas *openapi3.T
 	callee  *agentpb.Model // of the models that are relayed
 	door    doorkeeper
+	kept    []string // verdicts of guardrails
 }
 
 // doorkeeper lets in whoever has a token, until it is told why not.

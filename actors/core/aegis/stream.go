@@ -27,6 +27,8 @@ type Patterns interface {
 	Cuts(text string) []Cut
 	// Open is from where on a text may still become part of something, were more to follow, see dlp.Open.
 	Open(text string) int
+	// Passed says which part of the text that Cuts was last called with is over: what ends in it is looked at no more.
+	Passed(from, to int)
 }
 
 // Stream takes secrets and personal data, or what other patterns find, out of a text that comes in pieces. Of what came it holds back
@@ -66,6 +68,9 @@ func (d data) Cuts(text string) []Cut {
 
 // Open implements Patterns.
 func (data) Open(text string) int { return dlp.Open(text) }
+
+// Passed implements Patterns.
+func (data) Passed(int, int) {}
 
 // redacts says whether anything is taken out of texts.
 func (s *Shield) redacts() bool {
@@ -129,8 +134,8 @@ func (s *Stream) release(size int) string {
 		return ""
 	}
 	all := s.before + string(s.held)
-	last := len(s.before)
-	end := last + size
+	from := len(s.before)
+	last, end := from, from+size
 	var clean strings.Builder
 	for _, cut := range s.patterns.Cuts(all) {
 		switch {
@@ -143,12 +148,14 @@ func (s *Stream) release(size int) string {
 		clean.WriteString(all[last:max(last, cut.Start)])
 		if cut.Last {
 			s.over, s.held = &cut, nil
+			s.patterns.Passed(from, cut.End)
 			return clean.String()
 		}
 		clean.WriteString(cut.Mark)
 		last = cut.End
 	}
 	clean.WriteString(all[last:end])
+	s.patterns.Passed(from, end)
 	s.before, s.held = tail(all[:end]), append(s.held[:0], all[end:]...)
 	s.looked = len(s.held)
 	return clean.String()

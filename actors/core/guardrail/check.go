@@ -36,6 +36,7 @@ type Result struct {
 	Action   string // the strictest of the findings; "" = nothing was found
 	Findings []Finding
 	Text     string // what is left of it
+	Tally    Tally
 }
 
 // Blocked says that a text must go no further.
@@ -52,7 +53,8 @@ func (r *Result) Reasons() string {
 	return strings.Join(reasons, "; ")
 }
 
-func (r *Result) add(found Finding) {
+// list adds a finding, which is not counted.
+func (r *Result) list(found Finding) {
 	r.Action = stricter(found.Action, r.Action)
 	if len(r.Findings) < maxFindings && !slices.Contains(r.Findings, found) {
 		r.Findings = append(r.Findings, found)
@@ -188,7 +190,8 @@ func (g *Guardrail) Check(text string, toModel bool) *Result {
 	var clean strings.Builder
 	last := 0
 	for _, h := range g.of(toModel).hits(text) {
-		result.add(h.Finding)
+		result.list(h.Finding)
+		result.Tally.count(h.kind(), 1)
 		if h.Action != Redact || h.end <= last {
 			continue
 		}
@@ -209,6 +212,7 @@ type Stream struct {
 	text   *aegis.Stream
 	finder *finder
 	hits   []hit // as they were last found
+	tally  Tally
 }
 
 // Stream begins a text.
@@ -249,6 +253,23 @@ func (s *Stream) Cuts(text string) []aegis.Cut {
 
 // Open implements aegis.Patterns.
 func (s *Stream) Open(text string) int { return s.finder.open(text) }
+
+// Passed implements aegis.Patterns.
+func (s *Stream) Passed(from, to int) {
+	for _, h := range s.hits {
+		if from < h.end && h.end <= to {
+			s.tally.count(h.kind(), 1)
+		}
+	}
+}
+
+// Tally is what was found in what is not held back, and in what is taken out or ends the text.
+func (s *Stream) Tally() Tally {
+	if s == nil {
+		return nil
+	}
+	return s.tally
+}
 
 // Write takes a piece and returns what can be given away. blocked says why nothing of the text goes further; nil = it does.
 func (s *Stream) Write(piece string) (out string, blocked *Result) {

@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"parley/actors/core/guardrail"
+	"parley/proto/decisionpb"
 	"parley/proto/directorypb"
 )
 
@@ -65,8 +67,10 @@ func TestStreamIsCheck(t *testing.T) {
 	part := rapid.SampledFrom([]string{"project", " ", "falcon", "red", "redder", "ada@example.com", ", ", "4111 1111 1111 1111", "Project ", "x"})
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(part, 0, 12).Draw(t, "text"), "")
+		var found guardrail.Tally
 		said := func(g *guardrail.Guardrail) (string, *guardrail.Result) {
 			stream, all := g.Stream(), ""
+			defer func() { found = stream.Tally() }()
 			for rest := text; rest != ""; {
 				size := rapid.IntRange(1, len(rest)).Draw(t, "size")
 				out, blocked := stream.Write(rest[:size])
@@ -81,11 +85,14 @@ func TestStreamIsCheck(t *testing.T) {
 		all, blocked := said(g)
 		require.Nil(t, blocked)
 		require.Equal(t, g.Check(text, false).Text, all)
+		require.Equal(t, g.Check(text, false).Tally, found, "each thing is counted once")
 		before, blocked := said(stops)
 		require.Equal(t, stops.Check(text, false).Blocked(), blocked != nil)
 		require.True(t, strings.HasPrefix(text, before))
 		require.False(t, stops.Check(before, false).Blocked())
+		require.Len(t, found, len(stops.Check(text, false).Tally), "one kind or none")
 		if blocked != nil {
+			require.Equal(t, 1, found[guardrail.Kind{Type: "word_filter", Category: "word", Severity: "medium", Action: "block"}], "what follows is not looked at")
 			require.Equal(t, "The text holds a word that is filtered", blocked.Reasons())
 		}
 	})
@@ -145,4 +152,19 @@ func TestEnds(t *testing.T) {
 		_, last := stream.Close()
 		require.Equal(t, stops, blocked != nil || last != nil, before)
 	}
+}
+
+// TestVerdict: what is kept of what was found says how often, and nothing of the text.
+func TestVerdict(t *testing.T) {
+	g := made(t, `{"pii":{"action":"redact"},"wordFilter":{"words":["project falcon"],"action":"block"},"promptShield":{"action":"flag"}}`)
+	origin := &decisionpb.Verdict{ProjectId: "p", Stage: guardrail.Input, Rail: &decisionpb.Rail{Source: guardrail.OfAgent}}
+	require.Nil(t, g.Verdict(origin, g.Check("harmless", true).Tally))
+	result := g.CheckJSON(`{"a":"ada@example.com, bob@example.com","b":"Project\u0020Falcon","c":"eve\u0040example.com"}`, true)
+	v := g.Verdict(origin, result.Tally)
+	require.Equal(t, "block", v.GetDecision())
+	require.True(t, proto.Equal(&decisionpb.Rail{Source: guardrail.OfAgent, Key: g.GetKey(), Name: g.GetName(), Found: []*decisionpb.Found{
+		{Type: "word_filter", Category: "word", Severity: "medium", Action: "block", Count: 1},
+		{Type: "pii", Category: "email", Severity: "medium", Action: "redact", Count: 3},
+	}}, v.GetRail()), v)
+	require.Empty(t, origin.GetRail().GetKey(), "the origin is of several")
 }

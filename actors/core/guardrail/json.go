@@ -16,13 +16,15 @@ func (g *Guardrail) CheckJSON(text string, toModel bool) *Result {
 		return result
 	}
 	var clean strings.Builder
+	var parts Tally
 	for at := 0; at < len(text); {
 		size, said := literal(text[at:])
 		if said != "" {
 			part := g.Check(said, toModel)
 			for _, found := range part.Findings {
-				result.add(found)
+				result.list(found)
 			}
+			parts.Add(part.Tally)
 			if part.Text != said {
 				quoted, err := json.Marshal(part.Text)
 				if err == nil { // a text can always be encoded
@@ -36,6 +38,7 @@ func (g *Guardrail) CheckJSON(text string, toModel bool) *Result {
 		at += size
 	}
 	result.Text = clean.String()
+	result.Tally.most(parts) // the whole and its parts are the same text
 	return result
 }
 

@@ -46,7 +46,7 @@ func (n *Node) newAegis() *aegis {
 		verdicts: &verdicts{
 			client: &client{n}, newID: mint.NewID, keep: n.config.Permissions.DecisionRetention, log: n.log,
 			queue: make(chan *decisionpb.Verdict, 16*permission.MaxBatch), over: make(chan struct{}), ended: make(chan struct{}),
-			lost: prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_aegis_verdicts_lost_total", Help: "Verdicts of shields that were not kept, or may not have been."}),
+			lost: prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_aegis_verdicts_lost_total", Help: "Verdicts of shields and guardrails that were not kept, or may not have been."}),
 		},
 	}
 	a.judges = newJudges(n.log)
@@ -105,17 +105,14 @@ func (a *aegis) Ready() error {
 	return nil
 }
 
-// keep has a verdict written.
+// keep has a verdict written. Who brings it and goes takes it along only where there is no room.
 func (a *aegis) keep(ctx context.Context, verdict *decisionpb.Verdict) error {
 	verdict.At = time.Now().UnixMilli()
-	select {
-	case a.verdicts.queue <- verdict:
-		return nil
-	case <-a.verdicts.over:
-		return failure.New(failurepb.Code_UNAVAILABLE, failure.ServerShuttingDown)
-	case <-ctx.Done():
-		return ctx.Err()
+	err := a.verdicts.put(ctx, verdict)
+	if err != nil {
+		a.verdicts.lost.Inc()
 	}
+	return err
 }
 
 // verdictPause is how long a verdict waits for others to be written with; a crash loses at most those of that time.
@@ -131,6 +128,28 @@ type verdicts struct {
 	over   chan struct{} // closed when no more are to be brought
 	ended  chan struct{}
 	lost   prometheus.Counter
+}
+
+// put brings a verdict.
+func (v *verdicts) put(ctx context.Context, verdict *decisionpb.Verdict) error {
+	select {
+	case <-v.over:
+		return failure.New(failurepb.Code_UNAVAILABLE, failure.ServerShuttingDown)
+	default:
+	}
+	select {
+	case v.queue <- verdict:
+		return nil
+	default:
+	}
+	select {
+	case v.queue <- verdict:
+		return nil
+	case <-v.over:
+		return failure.New(failurepb.Code_UNAVAILABLE, failure.ServerShuttingDown)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // run writes until it is over and nothing is left.
@@ -174,6 +193,6 @@ func (v *verdicts) write(ctx context.Context, batch []*decisionpb.Verdict) {
 	}})
 	if err != nil {
 		v.lost.Add(float64(len(batch)))
-		v.log.Warn("verdicts of shields were not kept", slog.Int("verdicts", len(batch)), slog.Any("err", err))
+		v.log.Warn("verdicts of shields and guardrails were not kept", slog.Int("verdicts", len(batch)), slog.Any("err", err))
 	}
 }

@@ -222,7 +222,7 @@ func (n *Node) mountClient(
 	})
 	n.outbound.shields.judges.open(caller)
 	n.edge.gateway = gateway.New(configure.Gateway(n.config), gatewayModels{caller}, n.log)
-	n.edge.gateway.Guard(n.outbound.shields.rails())
+	n.edge.gateway.Guard(n.outbound.shields.rails(), n.outbound.shields.Keep)
 	settings := configure.Client(n.config)
 	if err := settings.Validate(); err != nil {
 		return nil, err

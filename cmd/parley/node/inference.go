@@ -44,14 +44,10 @@ func (g gatewayModels) Moderate(ctx context.Context, call *gateway.Call) ([]byte
 }
 
 func inferenceCall(call *gateway.Call) *inference.Call {
-	made := &inference.Call{
-		TenantID: call.Caller.TenantID, ProjectID: call.Caller.ProjectID, UserID: call.Caller.UserID,
+	return &inference.Call{
+		TenantID: call.Caller.TenantID, ProjectID: call.Caller.ProjectID, UserID: call.Caller.UserID, TokenID: call.Caller.TokenID(),
 		RequestID: call.RequestID, Model: call.Model, Body: call.Body, Cache: (*inference.Cache)(call.Cache),
 	}
-	if grant := call.Caller.Grant; grant != nil {
-		made.TokenID = grant.Token.GetId()
-	}
-	return made
 }
 
 // inferenceProblem turns a failed call into the edge's problem. Errors of the caller's context stay as they are.

@@ -109,7 +109,7 @@ func (r *rails) read(record *directorypb.Guardrail) (*guardrail.Guardrail, error
 	known := r.known[record.GetId()]
 	r.mu.Unlock()
 	if known != nil && string(known.GetRules()) == string(record.GetRules()) && known.GetEnabled() == record.GetEnabled() &&
-		known.GetAction() == record.GetAction() && known.GetMessage() == record.GetMessage() {
+		known.GetName() == record.GetName() && known.GetAction() == record.GetAction() && known.GetMessage() == record.GetMessage() {
 		return known, nil
 	}
 	made, wrong := guardrail.Of(record)

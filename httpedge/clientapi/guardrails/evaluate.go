@@ -7,6 +7,8 @@ import (
 	"parley/actors/core/failure"
 	"parley/actors/core/guardrail"
 	"parley/httpedge/clientapi/render"
+	"parley/httpedge/endpoint"
+	"parley/proto/decisionpb"
 	"parley/proto/failurepb"
 )
 
@@ -47,6 +49,11 @@ func (a *api) checkText(ctx context.Context, in *checkInput) (*checkOut, error) 
 		return nil, wrong
 	}
 	result := rules.Check(in.Text, true)
+	caller := endpoint.CallerFrom(ctx)
+	a.Aegis.Keep(ctx, rules.Verdict(&decisionpb.Verdict{
+		TraceId: endpoint.RequestIDFrom(ctx), ProjectId: caller.ProjectID, Stage: guardrail.Input,
+		Rail: &decisionpb.Rail{TenantId: caller.TenantID, Source: guardrail.OfEvaluate, UserId: caller.UserID, TokenId: caller.TokenID()},
+	}, result.Tally))
 	out := &checkOut{
 		Action: cmp.Or(result.Action, record.GetAction()), Findings: result.Findings, GuardrailKey: record.GetKey(), GuardrailName: record.GetName(),
 		Passed: !result.Blocked(), Disabled: !record.GetEnabled(),

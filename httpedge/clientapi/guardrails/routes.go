@@ -19,6 +19,9 @@ const (
 	// maxText bounds a body with a text that is checked, in bytes, maxGuardrail a guardrail.
 	maxText      = 1 << 20
 	maxGuardrail = 256 << 10
+	// Pages of verdicts.
+	page    = 100
+	maxPage = 500
 )
 
 // api is the handlers.
@@ -47,6 +50,8 @@ func Routes(shared *handler.API) []endpoint.Route {
 		o.Read("GET /guardrails/{key}", read, "getGuardrail", a.get, tag, endpoint.Summary("Read a guardrail"), endpoint.Errors(forbidden, notFound)),
 		o.Change("PATCH /guardrails/{key}", write, "updateGuardrail", handler.Change(a.Catalog.UpdateGuardrail), tag, room,
 			endpoint.Summary("Change a guardrail; it counts at once, on every node"), endpoint.Errors(invalid, forbidden, notFound, conflict, quota)),
+		endpoint.On("GET /guardrails/{key}/audit", read, a.listGuardrailVerdicts, tag, endpoint.Page("limit", page, maxPage),
+			endpoint.Summary("List what a guardrail found and decided, newest first, without the texts"), endpoint.Errors(forbidden, notFound)),
 		o.Delete("DELETE /guardrails/{key}", write, handler.Remove(a.Catalog.DeleteGuardrail), tag,
 			endpoint.Summary("Delete a guardrail; models that name it answer no more"), endpoint.Errors(forbidden, notFound, conflict)),
 	}

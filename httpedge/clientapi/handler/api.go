@@ -15,6 +15,7 @@ import (
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
 	"parley/proto/agentpb"
+	"parley/proto/decisionpb"
 )
 
 // Permissions decide what a caller may do besides what the route takes, see permission.Engine.
@@ -76,7 +77,7 @@ type Release struct {
 	CanTrace func() bool
 }
 
-// Aegis is what shields need of the rest of the node.
+// Aegis is what shields, and guardrails, need of the rest of the node.
 type Aegis interface {
 	// Ready says why shields cannot be asked yet: a node of the release before does not know what they keep.
 	Ready() error
@@ -86,6 +87,8 @@ type Aegis interface {
 	IsApproval(id string) bool
 	// Judge judges a call, and has the verdict kept with others, within a moment. It waits while too many are to be written.
 	Judge(ctx context.Context, shield *aegis.Shield, call *aegis.Call, how aegis.How) (*aegis.Result, error)
+	// Keep has a guardrail's verdict kept with them; nil = it found nothing.
+	Keep(ctx context.Context, verdict *decisionpb.Verdict)
 }
 
 // Schemas says what is wrong, in errors of the caller's.

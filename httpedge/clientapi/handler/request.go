@@ -58,14 +58,10 @@ func (a *API) Mint(ctx context.Context, kind, like string) string {
 // callerOf is the caller as the rules know it.
 func callerOf(ctx context.Context) *conversationpb.Caller {
 	caller := endpoint.CallerFrom(ctx)
-	who := &conversationpb.Caller{
-		TenantId: caller.TenantID, ProjectId: caller.ProjectID, UserId: caller.UserID,
+	return &conversationpb.Caller{
+		TenantId: caller.TenantID, ProjectId: caller.ProjectID, UserId: caller.UserID, TokenId: caller.TokenID(),
 		Identified: caller.Identified, Trusted: caller.Trusted,
 	}
-	if caller.Grant != nil {
-		who.TokenId = caller.Grant.Token.GetId()
-	}
-	return who
 }
 
 // Invalid refuses a request for a reason in its content.

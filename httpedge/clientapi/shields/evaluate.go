@@ -131,11 +131,8 @@ func (a *api) evaluateCall(ctx context.Context, in *evaluateInput) (*evaluationO
 	}
 	approval := sync.OnceValue(func() string { return a.Aegis.ApprovalID(call.Binding(shield)) }) // few calls need one
 	how := aegis.How{
-		TraceID: in.TraceID, UserID: caller.UserID,
+		TraceID: in.TraceID, UserID: caller.UserID, TokenID: caller.TokenID(),
 		Approved: func(ctx context.Context) (bool, error) { return a.approved(ctx, approval(), in.Context.ApprovalToken) },
-	}
-	if caller.Grant != nil {
-		how.TokenID = caller.Grant.Token.GetId()
 	}
 	result, err := a.Aegis.Judge(ctx, shield, call, how)
 	if err != nil {

@@ -30,8 +30,22 @@ function isURL(text) {
 /** @param {string} text */
 export const checkURL = (text) => (isURL(text) ? '' : t('agent.url.bad'));
 
-/** @param {boolean} connected @param {any[]} models @param {boolean} [hasKey] of a connection @returns {import('../components/form.js').Schema} */
-export function fields(connected, models, hasKey = false) {
+const rails = ['inputGuardrailKey', 'outputGuardrailKey'];
+
+/**
+ * The fields that name guardrails of the project. What is chosen stays a choice, also where it is gone or could not be read.
+ * @param {'agent'|'models'} of @param {any[]} guardrails @param {any} chosen @returns {Record<string, import('../components/form.js').Field>}
+ */
+export function railFields(of, guardrails, chosen) {
+  return Object.fromEntries(rails.map((name) => {
+    const key = chosen?.[name];
+    const known = !key || guardrails.some((one) => one.key === key) ? guardrails : [...guardrails, { key, name: key }];
+    return [name, { title: t(`rails.${name}`), description: t(`${of}.${name}.about`), enum: known.map((one) => one.key), names: known.map((one) => one.name) }];
+  }));
+}
+
+/** @param {boolean} connected @param {any[]} models @param {boolean} [hasKey] of a connection @param {any[]} [guardrails] @param {any} [config] as it is @returns {import('../components/form.js').Schema} */
+export function fields(connected, models, hasKey = false, guardrails = [], config = {}) {
   /** @type {Record<string, import('../components/form.js').Field>} */
   const own = connected ? {
     protocol: { title: t('agent.protocol'), enum: ['a2a', 'openai-chat', 'openai-responses'], names: ['A2A', 'OpenAI Chat Completions', 'OpenAI Responses'] },
@@ -56,6 +70,7 @@ export function fields(connected, models, hasKey = false) {
     properties: {
       name: { title: t('agents.name'), maxLength: 200 }, description: { title: t('agent.description'), maxLength: 2000 }, ...own,
       status: { title: t('agents.status'), enum: ['active', 'inactive', 'draft'], names: ['active', 'inactive', 'draft'].map((one) => t(`agents.status.${one}`)) },
+      ...(connected ? {} : railFields('agent', guardrails, config)),
       shieldId: { title: t('agent.shield'), description: t('agent.shield.about'), placeholder: 'default' },
       background: { title: t('agent.background'), type: 'boolean' },
       budget: { title: t('agent.budget'), type: 'number', minimum: 0.000001, maximum: 1_000_000 },
@@ -64,7 +79,7 @@ export function fields(connected, models, hasKey = false) {
   };
 }
 
-const configured = ['modelKey', 'systemPrompt', 'temperature', 'topP', 'maxTokens', 'maxTurns', 'titles', 'askUser', 'tools', 'mcpServers'];
+const configured = ['modelKey', 'systemPrompt', 'temperature', 'topP', 'maxTokens', 'maxTurns', 'titles', 'askUser', 'tools', 'mcpServers', ...rails];
 const connection = ['protocol', 'url', 'model', 'headers', 'responsePath'];
 
 /** What the form shows of an agent. @param {any} agent */

@@ -1,14 +1,14 @@
 // The fields of a model's and a provider's form, and what is sent.
 
-import { checkURL } from '../agent/fields.js';
+import { checkURL, railFields } from '../agent/fields.js';
 import { t } from '../messages.js';
 
 const categories = ['llm', 'embedding', 'rerank', 'stt', 'tts', 'ocr', 'moderation'];
 const prices = ['inputTokenPer1M', 'outputTokenPer1M', 'cachedTokenPer1M', 'inputSecondPer1K', 'outputSecondPer1K', 'inputCharacterPer1M'];
 const drivers = ['openai', 'openai-responses', 'openai-compatible', 'azure', 'anthropic', 'scripted'];
 
-/** @param {any[]} providers @returns {import('../components/form.js').Schema} */
-export function modelFields(providers) {
+/** @param {any[]} providers @param {any[]} [guardrails] @param {any} [model] as it is @returns {import('../components/form.js').Schema} */
+export function modelFields(providers, guardrails = [], model = null) {
   return {
     properties: {
       name: { title: t('models.name'), maxLength: 200 },
@@ -17,6 +17,7 @@ export function modelFields(providers) {
       category: { title: t('models.category'), enum: categories, names: categories.map((one) => t(`models.category.${one}`)) },
       ...Object.fromEntries(prices.map((name) => [name, { title: t(`models.${name}`), type: 'number', minimum: 0, maximum: 1_000_000 }])),
       supportsToolCalls: { title: t('models.tools'), type: 'boolean' }, isMultimodal: { title: t('models.images'), type: 'boolean' },
+      ...railFields('models', guardrails, model),
       keeps: { title: t('models.cache'), type: 'boolean', description: t('models.cache.about') },
       ttlSeconds: { title: t('models.cache.ttl'), type: 'integer', minimum: 1, maximum: 2_592_000 },
       maxCacheSize: { title: t('models.cache.size'), type: 'integer', minimum: 1, maximum: 100_000 },
@@ -35,7 +36,8 @@ export function modelOf(model, value) {
   for (const name of prices) if (value[name] === undefined) delete pricing[name]; else pricing[name] = value[name];
   const { name, providerKey, modelId, category, supportsToolCalls, isMultimodal, ttlSeconds, maxCacheSize } = value;
   const cache = (value.keeps || model?.cache) && { cache: { enabled: Boolean(value.keeps), ttlSeconds, maxCacheSize } };
-  return { name, providerKey, modelId, category, supportsToolCalls, isMultimodal, pricing, ...cache, settings: value.settings || {} };
+  const guarded = Object.fromEntries(['inputGuardrailKey', 'outputGuardrailKey'].map((side) => [side, value[side] || (model?.[side] ? null : undefined)])); // null takes it away
+  return { name, providerKey, modelId, category, supportsToolCalls, isMultimodal, pricing, ...guarded, ...cache, settings: value.settings || {} };
 }
 
 /** @param {string} [driver] @param {boolean} [hasKey] @returns {Record<string, import('../components/form.js').Field>} */

@@ -11,6 +11,7 @@ import { Table, usePages } from '../components/table.js';
 import { besideField } from '../agent/fields.js';
 import { t } from '../messages.js';
 import { modelFields, modelOf, newProvider, providerOf } from '../model/fields.js';
+import { useGuardrails } from '../model/guardrails.js';
 import { Model } from '../model/model.js';
 import { Provider } from '../model/provider.js';
 import { go } from '../router.js';
@@ -73,7 +74,8 @@ function Make({ kind, providers, close, made }) {
     close();
     made();
   };
-  const schema = kind === 'model' ? modelFields(providers) : newProvider();
+  const guardrails = useGuardrails();
+  const schema = kind === 'model' ? modelFields(providers, guardrails) : newProvider();
   return html`<${Dialog} title=${t(`models.new.${kind}`)} onClose=${close}>${kind === 'model' && !providers.length ? html`<p>${t('models.empty.provider')}</p>`
     : html`<${Form} autofocus submit=${t('models.new.do')} schema=${schema} value=${kind === 'model' ? { providerKey: providers[0]?.key, category: 'llm', supportsToolCalls: true } : { driver: 'openai' }} onSubmit=${make} />`}<//>`;
 }

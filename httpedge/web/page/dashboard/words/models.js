@@ -38,6 +38,8 @@ export default {
   'models.cachedTokenPer1M': ['Dollars for a million cached input tokens (as input when left out)', 'Bir milyon önbellekli girdi belirteci için dolar (boşsa girdi gibi)'],
   'models.tools': ['It can call tools', 'Araç çağırabilir'],
   'models.images': ['It reads images', 'Görüntü okur'],
+  'models.inputGuardrailKey.about': ['It blocks what goes to the model, or takes parts out of it. Empty: none.', 'Modele gidenleri engeller ya da içinden çıkarır. Boşsa: yok.'],
+  'models.outputGuardrailKey.about': ['It blocks what the model says, or takes parts out of it. Empty: none.', 'Modelin söylediklerini engeller ya da içinden çıkarır. Boşsa: yok.'],
   'models.cache': ['It gives the same answer to the same request', 'Aynı isteğe aynı yanıtı verir'],
   'models.cache.about': ['For a while, without a call and without cost. For language models, and answers that are not streamed.', 'Bir süre, çağrı yapmadan ve ücretsiz. Dil modelleri ve akıtılmayan yanıtlar için.'],
   'models.cache.ttl': ['Seconds for which an answer is kept (an hour when left out)', 'Bir yanıtın saklandığı saniye (boşsa bir saat)'],
