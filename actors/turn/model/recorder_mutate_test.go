@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -121,14 +119,13 @@ func (m *mutator) compare(name, told string, whole bool) string {
 		}, piece))
 	}}}
 	asked := &question{}
-	response := &http.Response{Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(told))}
 	var err error
 	if name == "messages" {
 		reader := &messagesReader{question: asked, out: out}
-		err = asked.read(response, reader.event, reader.document)
+		err = asked.read(strings.NewReader(told), reader.event, reader.document)
 	} else {
 		reader := &responseReader{question: asked, out: out}
-		err = asked.read(response, reader.event, reader.document)
+		err = asked.read(strings.NewReader(told), reader.event, reader.document)
 	}
 	if !whole {
 		if err == nil && out.finished {
