@@ -19,12 +19,17 @@ func TestConsoleTracing(t *testing.T) {
 
 	const thread, agent = `ticket <b>7</b>`, `<img src="x" onerror="document.title='ran'">`
 	b.ask("POST", "/tracing/sessions", object1{"sessionId": "s1", "threadId": thread, "agent": object1{"name": agent}, "startedAt": "2026-01-02T03:04:05Z", "events": []object1{
-		{"id": "tool", "type": "tool_call", "toolName": "search", "timestamp": "2026-01-02T03:34:08Z", "durationMs": 700, "spanId": "t", "parentSpanId": "root", "status": "error", "error": "it <i>broke</i>",
-			"toolDetails": object1{"arguments": object1{"order": 1182}, "result": "nothing"}},
-		{"id": "chat", "type": "llm_call", "label": "chat", "model": "m1", "timestamp": "2026-01-02T03:04:06Z", "durationMs": 2100, "spanId": "c", "parentSpanId": "root", "inputTokens": 1204, "outputTokens": 88,
-			"sections": []object1{{"label": "Prompt", "content": "<script>document.title='ran'</script>"}}},
+		{
+			"id": "tool", "type": "tool_call", "toolName": "search", "timestamp": "2026-01-02T03:34:08Z", "durationMs": 700, "spanId": "t", "parentSpanId": "root", "status": "error", "error": "it <i>broke</i>",
+			"toolDetails": object1{"arguments": object1{"order": 1182}, "result": "nothing"},
+		},
+		{
+			"id": "chat", "type": "llm_call", "label": "chat", "model": "m1", "timestamp": "2026-01-02T03:04:06Z", "durationMs": 2100, "spanId": "c", "parentSpanId": "root", "inputTokens": 1204, "outputTokens": 88,
+			"sections": []object1{{"label": "Prompt", "content": "<script>document.title='ran'</script>"}},
+		},
 		{"id": "root", "label": "invoke_agent", "timestamp": "2026-01-02T03:04:05Z", "durationMs": 1_804_000, "spanId": "root"},
-		{"id": "x", "label": "circle", "spanId": "x", "parentSpanId": "y"}, {"id": "y", "label": "circle", "spanId": "y", "parentSpanId": "x"},
+		{"id": "x", "label": "circle", "spanId": "x", "parentSpanId": "y"},
+		{"id": "y", "label": "circle", "spanId": "y", "parentSpanId": "x"},
 	}})
 	b.ask("POST", "/models/providers", object1{"key": "scripted", "driver": "scripted"})
 	ours := b.agentOf("Refunds", object1{"steps": []any{object1{"text": "Done."}}}, object1{})
