@@ -40,7 +40,7 @@ type Conversations struct {
 func New(conversations Conversations) kit.Entity {
 	sessions := rules().Entity()
 	sessions.Unkept = true
-	sessions.Queries = []kit.Query{kit.Peek(readSession), kit.Scan(conversations.readThreads), kit.Scan(readThread), kit.Scan(readRecent)}
+	sessions.Queries = []kit.Query{kit.Peek(readSession), kit.Read(readEvents), kit.Scan(conversations.readThreads), kit.Scan(readThread), kit.Scan(readRecent)}
 	return sessions
 }
 
@@ -146,7 +146,7 @@ func project(before, after *tracepb.Session, events []proto.Message, into *logpb
 				continue // its texts are valid: the command was a message before
 			}
 			number++
-			into.Items = append(into.Items, &logpb.Item{Table: TableEvents, Key: binary.BigEndian.AppendUint64(nil, uint64(number)), Value: value})
+			into.Items = append(into.Items, &logpb.Item{Table: TableEvents, Key: keyOf(number), Value: value})
 		}
 	}
 	if before != nil && after != nil && before.GetThread() == after.GetThread() {
@@ -155,6 +155,9 @@ func project(before, after *tracepb.Session, events []proto.Message, into *logpb
 	listed(before, -1, into)
 	listed(after, 1, into)
 }
+
+// keyOf is the key of the row of an event.
+func keyOf(number int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(number)) }
 
 // listed adds a session to its lists, or with -1 takes it out.
 func listed(s *tracepb.Session, delta int64, into *logpb.Append) {

@@ -24,11 +24,34 @@ const (
 	// chunk is how many heads are read at once, which have up to 80 KB each.
 	chunk = 64
 	day   = 24 * 3_600_000 // in milliseconds
+	// maxPage bounds the events that are read at once, in bytes; one that is larger is a page of its own.
+	maxPage = 1 << 20
 )
 
 func readSession(s *tracepb.Session, _ *tracepb.SessionQuery) (*tracepb.SessionReply, error) {
 	s.Seen = nil
 	return &tracepb.SessionReply{Session: s}, nil
+}
+
+// readEvents reads a session and a page of its events.
+func readEvents(view kit.View, s *tracepb.Session, query *tracepb.EventsQuery) (*tracepb.EventsReply, error) {
+	s.Seen = nil
+	reply, size := &tracepb.EventsReply{Session: s}, 0
+	var failed error
+	err := view.Items(query.GetId(), kit.ItemQuery{Table: TableEvents, From: keyOf(query.GetAfter() + 1)}, func(_, value []byte) bool {
+		if len(reply.GetEvents()) >= int(query.GetLimit()) || size > 0 && size+len(value) > maxPage {
+			reply.More = true
+			return false
+		}
+		e := &tracepb.Happening{}
+		if failed = proto.Unmarshal(value, e); failed != nil {
+			failed = fmt.Errorf("decode an event: %w", failed)
+			return false
+		}
+		reply.Events, size = append(reply.Events, e), size+len(value)
+		return true
+	})
+	return reply, cmp.Or(err, failed)
 }
 
 // maxSkip bounds how far into a list of threads a page can be: the rows before it are read.

@@ -68,6 +68,7 @@ func TestClientTracesOfCluster(t *testing.T) {
 		theirs := slices.IndexFunc(thread.at("sessions").list(), func(s tree) bool { return s.text("sessionId") == "theirs" })
 		require.GreaterOrEqual(t, theirs, 0)
 		require.Equal(t, "30", fmt.Sprint(thread.at("sessions").list()[theirs].at("summary", "totalInputTokens").v), "an event counts once")
+		require.Equal(t, []string{"e0", "e1", "e2"}, texts(b.done(t, "GET", "/tracing/sessions/theirs", nil).at("events").list(), "id"), "node %d", i)
 		require.Eventually(t, func() bool { return b.ask(t, "GET", "/models/any", nil).status == http.StatusOK }, 30*time.Second, 20*time.Millisecond)
 		chosen := b.done(t, "POST", "/chat/completions", object1{"model": "any", "messages": []object1{{"role": "user", "content": "hi"}}})
 		require.Equal(t, "scripted", chosen.text("model"), "node %d", i)

@@ -1,6 +1,7 @@
 package clientapi_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -42,6 +43,7 @@ type traced struct {
 	lists   map[string]map[string]int64 // scores of members
 	counts  map[string]int64
 	queries map[protoreflect.FullName]kit.Query
+	items   map[string][]*logpb.Item
 	talks   map[string]*nodepb.TurnsReply // conversations
 	broken  error
 }
@@ -78,6 +80,7 @@ func (w *traced) do(kind kit.Entity, id string, command proto.Message) (proto.Me
 			delete(w.lists[row.GetList()], row.GetMember())
 		}
 	}
+	w.items[id] = append(w.items[id], into.GetItems()...)
 	for _, n := range into.GetCounts() {
 		w.counts[n.GetName()] += n.GetDelta()
 	}
@@ -100,7 +103,32 @@ func (w *traced) read(ctx context.Context, query proto.Message) (proto.Message, 
 	if err != nil {
 		return nil, err
 	}
+	if q.FromView != nil {
+		return q.FromView(itemsOf{w.items[q.ID(query)]}, kit.Head{State: encoded}, query)
+	}
 	return q.FromHead(encoded, query)
+}
+
+// itemsOf are the rows of an entity, by their keys.
+type itemsOf struct{ items []*logpb.Item }
+
+// Head implements kit.View.
+func (itemsOf) Head(string) (kit.Head, bool, error) { return kit.Head{}, false, nil }
+
+// Item implements kit.View.
+func (itemsOf) Item(string, uint8, []byte) ([]byte, bool, error) { return nil, false, nil }
+
+// Events implements kit.View.
+func (itemsOf) Events(string, uint64, func(uint64, []byte) bool) error { return nil }
+
+// Items implements kit.View.
+func (v itemsOf) Items(_ string, query kit.ItemQuery, visit func(key, value []byte) bool) error {
+	for _, item := range v.items {
+		if bytes.Compare(item.GetKey(), query.From) >= 0 && !visit(item.GetKey(), item.GetValue()) {
+			break
+		}
+	}
+	return nil
 }
 
 // Counts implements kit.Lists.
@@ -173,7 +201,7 @@ func serveTraces(t *testing.T) *traceKit {
 	t.Helper()
 	k := &traceKit{door: &strictDoor{}, ready: true, world: &traced{
 		now: time.UnixMilli(1_700_000_000_000), heads: map[string]proto.Message{}, lists: map[string]map[string]int64{}, counts: map[string]int64{},
-		queries: map[protoreflect.FullName]kit.Query{},
+		queries: map[protoreflect.FullName]kit.Query{}, items: map[string][]*logpb.Item{},
 	}}
 	for _, q := range trace.New(conversations()).Queries {
 		k.world.queries[q.Message] = q
@@ -187,6 +215,7 @@ func serveTraces(t *testing.T) *traceKit {
 			return replyOf[*tracepb.ThreadReply](k.world.do(trace.NewThreads(), c.GetId(), c))
 		})
 		onRead[*tracepb.SessionReply, *tracepb.SessionQuery](entities, k.world)
+		onRead[*tracepb.EventsReply, *tracepb.EventsQuery](entities, k.world)
 		onRead[*tracepb.ThreadsReply, *tracepb.ThreadsQuery](entities, k.world)
 		onRead[*tracepb.ThreadFound, *tracepb.ThreadQuery](entities, k.world)
 		endpointtest.On(entities, func(_ context.Context, query *nodepb.TurnsQuery) (*nodepb.TurnsReply, error) {
@@ -312,6 +341,40 @@ func TestTracingRefusals(t *testing.T) {
 	require.Equal(t, 507, status, "nothing that was not stored is answered with 200")
 	k.ready = false
 	k.refused(token, "GET /tracing/threads", "", 503, "A node of the cluster is of an older release, which keeps no traces")
+}
+
+// TestTraceEvents: the events of a session as they were reported, page by page.
+func TestTraceEvents(t *testing.T) {
+	k := serveTraces(t)
+	token, other := k.mint("owner of default", "default", nil), k.mint("owner of other", "other", nil)
+	status, got := k.ask(token, "POST", "/tracing/sessions", `{"sessionId":"s","threadId":"talk","rootSpanId":"r","config":{"a":1},"errors":["no"],"events":[
+		{"id":"a","type":"llm_call","label":"chat","sequence":7,"timestamp":"2026-01-02T03:04:05Z","model":"m1","inputTokens":3,"durationMs":20,"spanId":"x","parentSpanId":"r",
+		 "actor":{"name":"n","role":"r","scope":"tool"},"sections":[{"label":"In","content":"<b>"}],"toolDetails":{"input":1},"metadata":{"k":"v"}},
+		{"id":"b","status":"error","error":"broke"},{"id":"c"}]}`)
+	require.Equal(t, 200, status, got)
+	status, got = k.ask(token, "GET", "/tracing/sessions/s?limit=2", "")
+	require.Equal(t, []any{200, "talk", "r", map[string]any{"a": 1.0}, []any{"no"}, false, true, 3.0},
+		[]any{status, got["threadId"], got["rootSpanId"], got["config"], got["errors"], got["own"], got["hasMore"], got["totalEvents"]})
+	events, _ := got["events"].([]any)
+	require.Len(t, events, 2)
+	require.Equal(t, map[string]any{
+		"number": 1.0, "id": "a", "type": "llm_call", "label": "chat", "sequence": 7.0, "timestamp": "2026-01-02T03:04:05.000Z", "status": "", "error": "",
+		"modelNames": []any{"m1"}, "traceId": nil, "spanId": "x", "parentSpanId": "r", "toolName": "", "toolExecutionId": "", "inputTokens": 3.0, "outputTokens": 0.0,
+		"cachedInputTokens": 0.0, "totalTokens": 0.0, "durationMs": 20.0, "bytesIn": 0.0, "bytesOut": 0.0, "actor": map[string]any{"name": "n", "role": "r", "scope": "tool"},
+		"sections": []any{map[string]any{"label": "In", "content": "<b>"}}, "toolDetails": map[string]any{"input": 1.0}, "metadata": map[string]any{"k": "v"},
+	}, events[0])
+	_, got = k.ask(token, "GET", "/tracing/sessions/s?limit=2&after=2", "")
+	last, _ := got["events"].([]any)[0].(map[string]any)
+	require.Equal(t, []any{"c", 3.0, nil, false}, []any{last["id"], last["number"], last["timestamp"], got["hasMore"]})
+	_, got = k.ask(token, "GET", "/tracing/sessions/s?after=3", "")
+	require.Equal(t, []any{[]any{}, false}, []any{got["events"], got["hasMore"]})
+	k.refused(other, "GET /tracing/sessions/s", "", 404, "Session not found")
+
+	large := strings.Repeat(fmt.Sprintf(`{"sections":%q},`, strings.Repeat("x", 60<<10)), 40)
+	status, got = k.ask(token, "POST", "/tracing/sessions", `{"sessionId":"large","events":[`+strings.TrimSuffix(large, ",")+`]}`)
+	require.Equal(t, 200, status, got)
+	_, got = k.ask(token, "GET", "/tracing/sessions/large", "")
+	require.Equal(t, []any{true, 17}, []any{got["hasMore"], len(got["events"].([]any))}, "a page is of 1 MiB at most") //nolint:errcheck,forcetypeassert // a test
 }
 
 // talk is a conversation of ann's with two ended turns, the newer one failed.

@@ -1528,6 +1528,127 @@ func (x *SessionReply) GetSession() *Session {
 	return nil
 }
 
+// EventsQuery reads a session and some of its events, in the order in which they came.
+type EventsQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	After         int64                  `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"` // number of an event, which begin with 1; 0 = from the beginning
+	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventsQuery) Reset() {
+	*x = EventsQuery{}
+	mi := &file_tracepb_trace_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventsQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventsQuery) ProtoMessage() {}
+
+func (x *EventsQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_tracepb_trace_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventsQuery.ProtoReflect.Descriptor instead.
+func (*EventsQuery) Descriptor() ([]byte, []int) {
+	return file_tracepb_trace_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *EventsQuery) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *EventsQuery) GetAfter() int64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *EventsQuery) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type EventsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       *Session               `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"` // without what only the rules read
+	Events        []*Happening           `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`   // numbers after + 1 and on
+	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`      // there are more behind them
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventsReply) Reset() {
+	*x = EventsReply{}
+	mi := &file_tracepb_trace_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventsReply) ProtoMessage() {}
+
+func (x *EventsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_tracepb_trace_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventsReply.ProtoReflect.Descriptor instead.
+func (*EventsReply) Descriptor() ([]byte, []int) {
+	return file_tracepb_trace_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *EventsReply) GetSession() *Session {
+	if x != nil {
+		return x.Session
+	}
+	return nil
+}
+
+func (x *EventsReply) GetEvents() []*Happening {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *EventsReply) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
 // ThreadsQuery reads threads of a project, the newest first.
 type ThreadsQuery struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1543,7 +1664,7 @@ type ThreadsQuery struct {
 
 func (x *ThreadsQuery) Reset() {
 	*x = ThreadsQuery{}
-	mi := &file_tracepb_trace_proto_msgTypes[16]
+	mi := &file_tracepb_trace_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1555,7 +1676,7 @@ func (x *ThreadsQuery) String() string {
 func (*ThreadsQuery) ProtoMessage() {}
 
 func (x *ThreadsQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_tracepb_trace_proto_msgTypes[16]
+	mi := &file_tracepb_trace_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1568,7 +1689,7 @@ func (x *ThreadsQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThreadsQuery.ProtoReflect.Descriptor instead.
 func (*ThreadsQuery) Descriptor() ([]byte, []int) {
-	return file_tracepb_trace_proto_rawDescGZIP(), []int{16}
+	return file_tracepb_trace_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ThreadsQuery) GetTenantId() string {
@@ -1623,7 +1744,7 @@ type ThreadsReply struct {
 
 func (x *ThreadsReply) Reset() {
 	*x = ThreadsReply{}
-	mi := &file_tracepb_trace_proto_msgTypes[17]
+	mi := &file_tracepb_trace_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1635,7 +1756,7 @@ func (x *ThreadsReply) String() string {
 func (*ThreadsReply) ProtoMessage() {}
 
 func (x *ThreadsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_tracepb_trace_proto_msgTypes[17]
+	mi := &file_tracepb_trace_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1648,7 +1769,7 @@ func (x *ThreadsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThreadsReply.ProtoReflect.Descriptor instead.
 func (*ThreadsReply) Descriptor() ([]byte, []int) {
-	return file_tracepb_trace_proto_rawDescGZIP(), []int{17}
+	return file_tracepb_trace_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ThreadsReply) GetThreads() []*Group {
@@ -1678,7 +1799,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_tracepb_trace_proto_msgTypes[18]
+	mi := &file_tracepb_trace_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1690,7 +1811,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_tracepb_trace_proto_msgTypes[18]
+	mi := &file_tracepb_trace_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1703,7 +1824,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_tracepb_trace_proto_rawDescGZIP(), []int{18}
+	return file_tracepb_trace_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Group) GetThreadId() string {
@@ -1745,7 +1866,7 @@ type ThreadQuery struct {
 
 func (x *ThreadQuery) Reset() {
 	*x = ThreadQuery{}
-	mi := &file_tracepb_trace_proto_msgTypes[19]
+	mi := &file_tracepb_trace_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1878,7 @@ func (x *ThreadQuery) String() string {
 func (*ThreadQuery) ProtoMessage() {}
 
 func (x *ThreadQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_tracepb_trace_proto_msgTypes[19]
+	mi := &file_tracepb_trace_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1891,7 @@ func (x *ThreadQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThreadQuery.ProtoReflect.Descriptor instead.
 func (*ThreadQuery) Descriptor() ([]byte, []int) {
-	return file_tracepb_trace_proto_rawDescGZIP(), []int{19}
+	return file_tracepb_trace_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ThreadQuery) GetThread() string {
@@ -1796,7 +1917,7 @@ type ThreadFound struct {
 
 func (x *ThreadFound) Reset() {
 	*x = ThreadFound{}
-	mi := &file_tracepb_trace_proto_msgTypes[20]
+	mi := &file_tracepb_trace_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1808,7 +1929,7 @@ func (x *ThreadFound) String() string {
 func (*ThreadFound) ProtoMessage() {}
 
 func (x *ThreadFound) ProtoReflect() protoreflect.Message {
-	mi := &file_tracepb_trace_proto_msgTypes[20]
+	mi := &file_tracepb_trace_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1821,7 +1942,7 @@ func (x *ThreadFound) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThreadFound.ProtoReflect.Descriptor instead.
 func (*ThreadFound) Descriptor() ([]byte, []int) {
-	return file_tracepb_trace_proto_rawDescGZIP(), []int{20}
+	return file_tracepb_trace_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ThreadFound) GetThread() *Group {
@@ -1845,7 +1966,7 @@ type RecentQuery struct {
 
 func (x *RecentQuery) Reset() {
 	*x = RecentQuery{}
-	mi := &file_tracepb_trace_proto_msgTypes[21]
+	mi := &file_tracepb_trace_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +1978,7 @@ func (x *RecentQuery) String() string {
 func (*RecentQuery) ProtoMessage() {}
 
 func (x *RecentQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_tracepb_trace_proto_msgTypes[21]
+	mi := &file_tracepb_trace_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,7 +1991,7 @@ func (x *RecentQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecentQuery.ProtoReflect.Descriptor instead.
 func (*RecentQuery) Descriptor() ([]byte, []int) {
-	return file_tracepb_trace_proto_rawDescGZIP(), []int{21}
+	return file_tracepb_trace_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RecentQuery) GetTenantId() string {
@@ -1919,7 +2040,7 @@ type RecentReply struct {
 
 func (x *RecentReply) Reset() {
 	*x = RecentReply{}
-	mi := &file_tracepb_trace_proto_msgTypes[22]
+	mi := &file_tracepb_trace_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1931,7 +2052,7 @@ func (x *RecentReply) String() string {
 func (*RecentReply) ProtoMessage() {}
 
 func (x *RecentReply) ProtoReflect() protoreflect.Message {
-	mi := &file_tracepb_trace_proto_msgTypes[22]
+	mi := &file_tracepb_trace_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1944,7 +2065,7 @@ func (x *RecentReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecentReply.ProtoReflect.Descriptor instead.
 func (*RecentReply) Descriptor() ([]byte, []int) {
-	return file_tracepb_trace_proto_rawDescGZIP(), []int{22}
+	return file_tracepb_trace_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RecentReply) GetSessions() []*Session {
@@ -2133,7 +2254,15 @@ const file_tracepb_trace_proto_rawDesc = "" +
 	"\fSessionQuery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"?\n" +
 	"\fSessionReply\x12/\n" +
-	"\asession\x18\x01 \x01(\v2\x15.parley.trace.SessionR\asession\"\xa7\x01\n" +
+	"\asession\x18\x01 \x01(\v2\x15.parley.trace.SessionR\asession\"I\n" +
+	"\vEventsQuery\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05after\x18\x02 \x01(\x03R\x05after\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\"\x83\x01\n" +
+	"\vEventsReply\x12/\n" +
+	"\asession\x18\x01 \x01(\v2\x15.parley.trace.SessionR\asession\x12/\n" +
+	"\x06events\x18\x02 \x03(\v2\x17.parley.trace.HappeningR\x06events\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\xa7\x01\n" +
 	"\fThreadsQuery\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -2185,7 +2314,7 @@ func file_tracepb_trace_proto_rawDescGZIP() []byte {
 	return file_tracepb_trace_proto_rawDescData
 }
 
-var file_tracepb_trace_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_tracepb_trace_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_tracepb_trace_proto_goTypes = []any{
 	(*Numbers)(nil),       // 0: parley.trace.Numbers
 	(*Happening)(nil),     // 1: parley.trace.Happening
@@ -2203,24 +2332,26 @@ var file_tracepb_trace_proto_goTypes = []any{
 	(*ThreadReply)(nil),   // 13: parley.trace.ThreadReply
 	(*SessionQuery)(nil),  // 14: parley.trace.SessionQuery
 	(*SessionReply)(nil),  // 15: parley.trace.SessionReply
-	(*ThreadsQuery)(nil),  // 16: parley.trace.ThreadsQuery
-	(*ThreadsReply)(nil),  // 17: parley.trace.ThreadsReply
-	(*Group)(nil),         // 18: parley.trace.Group
-	(*ThreadQuery)(nil),   // 19: parley.trace.ThreadQuery
-	(*ThreadFound)(nil),   // 20: parley.trace.ThreadFound
-	(*RecentQuery)(nil),   // 21: parley.trace.RecentQuery
-	(*RecentReply)(nil),   // 22: parley.trace.RecentReply
-	nil,                   // 23: parley.trace.Numbers.EventCountsEntry
-	nil,                   // 24: parley.trace.Happening.MetadataEntry
-	nil,                   // 25: parley.trace.Record.MetadataEntry
-	nil,                   // 26: parley.trace.RecentReply.DaysEntry
-	nil,                   // 27: parley.trace.RecentReply.TokensEntry
+	(*EventsQuery)(nil),   // 16: parley.trace.EventsQuery
+	(*EventsReply)(nil),   // 17: parley.trace.EventsReply
+	(*ThreadsQuery)(nil),  // 18: parley.trace.ThreadsQuery
+	(*ThreadsReply)(nil),  // 19: parley.trace.ThreadsReply
+	(*Group)(nil),         // 20: parley.trace.Group
+	(*ThreadQuery)(nil),   // 21: parley.trace.ThreadQuery
+	(*ThreadFound)(nil),   // 22: parley.trace.ThreadFound
+	(*RecentQuery)(nil),   // 23: parley.trace.RecentQuery
+	(*RecentReply)(nil),   // 24: parley.trace.RecentReply
+	nil,                   // 25: parley.trace.Numbers.EventCountsEntry
+	nil,                   // 26: parley.trace.Happening.MetadataEntry
+	nil,                   // 27: parley.trace.Record.MetadataEntry
+	nil,                   // 28: parley.trace.RecentReply.DaysEntry
+	nil,                   // 29: parley.trace.RecentReply.TokensEntry
 }
 var file_tracepb_trace_proto_depIdxs = []int32{
-	23, // 0: parley.trace.Numbers.event_counts:type_name -> parley.trace.Numbers.EventCountsEntry
+	25, // 0: parley.trace.Numbers.event_counts:type_name -> parley.trace.Numbers.EventCountsEntry
 	0,  // 1: parley.trace.Happening.numbers:type_name -> parley.trace.Numbers
-	24, // 2: parley.trace.Happening.metadata:type_name -> parley.trace.Happening.MetadataEntry
-	25, // 3: parley.trace.Record.metadata:type_name -> parley.trace.Record.MetadataEntry
+	26, // 2: parley.trace.Happening.metadata:type_name -> parley.trace.Happening.MetadataEntry
+	27, // 3: parley.trace.Record.metadata:type_name -> parley.trace.Record.MetadataEntry
 	2,  // 4: parley.trace.Session.record:type_name -> parley.trace.Record
 	0,  // 5: parley.trace.Session.counted:type_name -> parley.trace.Numbers
 	0,  // 6: parley.trace.Session.said:type_name -> parley.trace.Numbers
@@ -2234,17 +2365,19 @@ var file_tracepb_trace_proto_depIdxs = []int32{
 	12, // 14: parley.trace.ThreadCommand.join:type_name -> parley.trace.Join
 	7,  // 15: parley.trace.ThreadCommand.due:type_name -> parley.trace.Due
 	3,  // 16: parley.trace.SessionReply.session:type_name -> parley.trace.Session
-	18, // 17: parley.trace.ThreadsReply.threads:type_name -> parley.trace.Group
-	3,  // 18: parley.trace.Group.sessions:type_name -> parley.trace.Session
-	18, // 19: parley.trace.ThreadFound.thread:type_name -> parley.trace.Group
-	3,  // 20: parley.trace.RecentReply.sessions:type_name -> parley.trace.Session
-	26, // 21: parley.trace.RecentReply.days:type_name -> parley.trace.RecentReply.DaysEntry
-	27, // 22: parley.trace.RecentReply.tokens:type_name -> parley.trace.RecentReply.TokensEntry
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	3,  // 17: parley.trace.EventsReply.session:type_name -> parley.trace.Session
+	1,  // 18: parley.trace.EventsReply.events:type_name -> parley.trace.Happening
+	20, // 19: parley.trace.ThreadsReply.threads:type_name -> parley.trace.Group
+	3,  // 20: parley.trace.Group.sessions:type_name -> parley.trace.Session
+	20, // 21: parley.trace.ThreadFound.thread:type_name -> parley.trace.Group
+	3,  // 22: parley.trace.RecentReply.sessions:type_name -> parley.trace.Session
+	28, // 23: parley.trace.RecentReply.days:type_name -> parley.trace.RecentReply.DaysEntry
+	29, // 24: parley.trace.RecentReply.tokens:type_name -> parley.trace.RecentReply.TokensEntry
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_tracepb_trace_proto_init() }
@@ -2272,7 +2405,7 @@ func file_tracepb_trace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tracepb_trace_proto_rawDesc), len(file_tracepb_trace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

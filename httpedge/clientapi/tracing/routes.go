@@ -57,6 +57,8 @@ func Routes(shared *handler.API) []endpoint.Route {
 			endpoint.Errors(unavailable), endpoint.Summary("Threads of the project, that with the newest session first")),
 		endpoint.On("GET /tracing/threads/{threadId}", read, a.getThread, tag, endpoint.Errors(notFound, unavailable),
 			endpoint.Summary("A thread with its sessions")),
+		endpoint.On("GET /tracing/sessions/{sessionId}", read, a.readTraceSession, tag, endpoint.Page("limit", eventsPage, maxEventsPage),
+			endpoint.Errors(noSession, unavailable), endpoint.Summary("A session that was reported, and a page of its events")),
 	}
 }
 

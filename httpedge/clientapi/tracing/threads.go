@@ -112,6 +112,7 @@ type traceRow struct {
 	ModelsUsed  []string          `json:"modelsUsed"`
 	ToolsUsed   []string          `json:"toolsUsed"`
 	Metadata    map[string]string `json:"metadata"`
+	Own         bool              `json:"own" doc:"A run of the session of this server that the thread is; its events are read there"`
 }
 
 type threadOut struct {
@@ -181,6 +182,7 @@ func traceOf(s *tracepb.Session, thread string) traceRow {
 			TotalBytesIn: n.GetBytesIn(), TotalBytesOut: n.GetBytesOut(), EventCounts: n.GetEventCounts(),
 		},
 		ModelsUsed: filled(s.GetModels()), ToolsUsed: filled(s.GetTools()), Metadata: r.GetMetadata(),
+		Own: s.GetId() == "", // what was reported is an entity
 	}
 	if row.Metadata == nil {
 		row.Metadata = map[string]string{}

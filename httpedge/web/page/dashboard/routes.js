@@ -17,6 +17,7 @@ const agents = () => import('./pages/agents.js');
 const models = () => import('./pages/models.js');
 const sessions = () => import('./pages/sessions.js');
 const runs = () => import('./pages/runs.js');
+const tracing = () => import('./pages/tracing.js');
 const webhooks = () => import('./pages/webhooks.js');
 const shields = () => import('./pages/shields.js');
 const budgets = () => import('./pages/budgets.js');
@@ -45,6 +46,8 @@ export const routes = [
 
   { path: '/dashboard/runs', load: runs, key: 'nav.runs', icon: 'runs' },
   { path: '/dashboard/runs/:id', load: runs, key: 'nav.runs' },
+  { path: '/dashboard/tracing', load: tracing, key: 'nav.tracing', icon: 'tracing' },
+  { path: '/dashboard/tracing/:id', load: tracing, key: 'nav.tracing' },
   { path: '/dashboard/webhooks', load: webhooks, key: 'nav.webhooks', icon: 'webhooks' },
   { path: '/dashboard/webhooks/:id', load: webhooks, key: 'nav.webhooks' },
   { path: '/dashboard/shields', load: shields, key: 'nav.shields', icon: 'shields' },

@@ -12,13 +12,13 @@ const shapes = {
   idle: ['○', ''], running: ['▶', 'accent'], requires_action: ['◆', 'warn'], budget_paused: ['■', 'warn'],
   queued: ['…', ''], succeeded: ['✓', 'good'], delivered: ['✓', 'good'], failed: ['✗', 'bad'], error: ['✗', 'bad'],
   canceled: ['–', ''], cancelled: ['–', ''], active: ['●', 'good'], inactive: ['○', ''], disabled: ['⊘', 'bad'], pending: ['…', 'warn'],
-  approved: ['✓', 'good'], denied: ['✗', 'bad'], used: ['✓', ''], expired: ['⊘', ''],
+  success: ['✓', 'good'], in_progress: ['▶', 'accent'], approved: ['✓', 'good'], denied: ['✗', 'bad'], used: ['✓', ''], expired: ['⊘', ''],
   up: ['●', 'good'], down: ['✗', 'bad'], draining: ['◐', 'warn'], leaving: ['◐', 'warn'],
 };
 
 /** Status as word, shape and colour. @param {{value?: string, word?: string}} props */
 export function Status({ value = '', word = '' }) {
-  const [shape, tone] = shapes[value] || ['○', ''];
+  const [shape, tone] = Object.hasOwn(shapes, value) ? shapes[value] : ['○', '']; // it may be a program's own word
   return html`<span class="status" data-tone=${tone} data-status=${value}><span aria-hidden="true">${shape}</span> ${word || (known(`state.${value}`) ? t(`state.${value}`) : value)}</span>`;
 }
 

@@ -34,6 +34,12 @@ export function Json({ value, label = 'JSON', open = 2, find = false }) {
   </div>`;
 }
 
+/** A value as it is read: a text as such, cut when it is very long, anything else as JSON. @param {{value: any, label: string}} props */
+export function Value({ value, label }) {
+  if (typeof value === 'string') return html`<pre class="text" tabindex="0" aria-label=${label}>${value.slice(0, 50_000)}</pre>`;
+  return html`<${Json} find value=${value} label=${label} open=${3} />`;
+}
+
 /** @param {{value: any, name?: string, level: number, open: number, wanted: string}} props */
 function Node({ value, name, level, open, wanted }) {
   const [folded, setFolded] = useState(level >= open);

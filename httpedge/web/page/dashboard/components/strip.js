@@ -26,7 +26,7 @@ export function Strip({ spans, money, axis, until, first, last, jump }) {
     const style = getComputedStyle(element);
     const colour = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
     /** @type {Record<string, string>} */
-    const fills = { model: colour('--accent'), tool: colour('--good'), wait: colour('--warn'), mark: colour('--bad'), message: colour('--soft') };
+    const fills = { model: colour('--accent'), tool: colour('--good'), wait: colour('--warn'), mark: colour('--bad'), message: colour('--soft'), step: colour('--soft') };
     for (const [i, span] of spans.entries()) {
       if (span.kind === 'turn') continue;
       const x = axis.place(span.from) * width;

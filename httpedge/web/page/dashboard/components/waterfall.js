@@ -14,6 +14,7 @@ const rowHeight = 26;
 
 /** @param {Span} span */
 export function spanName(span) {
+  if (span.title !== undefined) return span.title;
   switch (span.kind) {
     case 'turn': return t('trace.turn', { n: span.name });
     case 'model': return t('trace.model');
@@ -100,7 +101,7 @@ export function Waterfall({ spans, money: spent, from, to, live, selected, href,
           const right = axis.place(span.to ?? until);
           const at = first + i;
           const hit = found?.has(span.seq);
-          return html`<a key=${at} class=${names('bar-row', found && !hit && 'missed', hit && 'hit')} href=${href(span)} data-link tabindex=${-1} data-seq=${span.seq} data-kind=${span.kind}
+          return html`<a key=${at} class=${names('bar-row', found && !hit && 'missed', hit && 'hit')} href=${href(span)} data-link tabindex=${-1} data-seq=${span.seq} data-kind=${span.kind} data-state=${span.state || ''}
             aria-current=${span === selected ? 'true' : undefined} style=${{ top: `${at * rowHeight}px` }} title=${`${clock(span.from)} ${spanName(span)}`}>
             <span class="bar-name" style=${{ paddingLeft: `${span.depth * 14}px` }}><span>${spanName(span)}</span><small>${spanNote(span, until)}</small></span>
             <span class="bar-space"><span class="bar" data-kind=${span.kind} data-state=${span.state || ''} data-open=${span.to === null}

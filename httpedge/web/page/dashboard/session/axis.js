@@ -11,7 +11,7 @@ export function gaps(spans, now) {
   /** @type {[number, number][]} */
   const busy = [];
   for (const span of spans) {
-    if (span.kind === 'model' || (span.kind === 'tool' && !span.waited)) busy.push([span.from, span.to ?? now]);
+    if (span.kind === 'model' || span.kind === 'step' || (span.kind === 'tool' && !span.waited)) busy.push([span.from, span.to ?? now]);
     else if (span.kind === 'message' || span.kind === 'mark') busy.push([span.from, span.from]);
     else if (span.kind === 'wait') { busy.push([span.from, span.from]); busy.push([span.to ?? now, span.to ?? now]); }
   }

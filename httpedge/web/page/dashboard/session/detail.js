@@ -2,7 +2,7 @@
 
 import { html } from '../lib.js';
 import { Icon } from '../components/icon.js';
-import { Json } from '../components/json.js';
+import { Value } from '../components/json.js';
 import { spanName } from '../components/waterfall.js';
 import { clock, duration, exact, money } from '../format.js';
 import { t } from '../messages.js';
@@ -26,10 +26,4 @@ export function Detail({ log, session, span, back }) {
     ${span.input !== undefined && span.input !== null && !pending && html`<div><h3>${t('trace.input')}</h3><${Value} value=${span.input} label=${t('trace.input')} /></div>`}
     ${span.output !== undefined && span.output !== null && html`<div><h3>${t('trace.output')}</h3><${Value} value=${span.output} label=${t('trace.output')} /></div>`}
   </section>`;
-}
-
-/** @param {{value: any, label: string}} props */
-function Value({ value, label }) {
-  if (typeof value === 'string') return html`<pre class="text" tabindex="0" aria-label=${label}>${value.slice(0, 50_000)}</pre>`;
-  return html`<${Json} find value=${value} label=${label} open=${3} />`;
 }

@@ -4,8 +4,8 @@
 /**
  * @typedef {object} Span
  * @property {number} seq of the event that began it: its name in the address
- * @property {'turn'|'model'|'tool'|'wait'|'mark'|'message'} kind
- * @property {string} name
+ * @property {'turn'|'model'|'tool'|'wait'|'mark'|'message'|'step'} kind turn: what others are in; step: anything else that was reported
+ * @property {string} name @property {string} [title] how it is called, instead of words for its kind
  * @property {number} from milliseconds @property {number|null} to null = goes on
  * @property {number} depth
  * @property {string} [state] ok, bad, waits

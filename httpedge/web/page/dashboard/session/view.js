@@ -76,6 +76,7 @@ function Open({ log, session, ready, address }) {
       <div class="do">${busy && html`<button class="button" id="cancel" onClick=${cancel}>${t('session.cancel')}</button>`}
         ${forks && html`<button class="button" id="fork" onClick=${() => fork(log.id, '').catch(toast)}>${t('session.fork')}</button>`}
         <button class="button no-phone" id="compare" onClick=${() => setComparing(true)}>${t('session.compare')}</button>
+        ${log.trace.turns > 0 && html`<a class="button no-phone" id="trace" href=${`/dashboard/tracing/${encodeURIComponent(log.id)}`} data-link>${t('tracing.trace')}</a>`}
         <a class="button no-phone" href=${linkURL(`${log.path}/events`, { limit: 1000 })} download=${`${log.id}.json`}>${t('session.export')}</a>
         <button class="button" id="delete" onClick=${remove}>${t('session.delete')}</button></div></header>
     ${link === 'lost' && html`<p class="lost" role="status">${t('session.lost')}</p>`}
@@ -95,7 +96,7 @@ function Open({ log, session, ready, address }) {
 /** The list beside the session keeps its filters. @param {any} address */
 function keepList(address) {
   const query = new URLSearchParams(address.query);
-  for (const own of ['view', 'event', 'q', 'type']) query.delete(own);
+  for (const own of ['view', 'event', 'run', 'q', 'type']) query.delete(own);
   return query.size ? `?${query}` : '';
 }
 
@@ -109,16 +110,17 @@ function tabAddress(base, view, address) {
 /** @param {{log: SessionLog, session: any, address: any, base: string}} props */
 function Falls({ log, session, address, base }) {
   const version = useStore(log.version);
-  const [follow, setFollow] = useState(!address.query.get('event'));
+  const [follow, setFollow] = useState(!address.query.get('event') && !address.query.get('run'));
   const [fold, setFold] = useState(true);
   const [text, setText] = useSettled(address.query.get('q') || '', (q) => setQuery({ q }, { replace: true }));
   const { trace } = log;
-  const selected = Number(address.query.get('event')) || null;
+  const run = address.query.get('run'); // an address may name a run instead: its first bar
+  const selected = Number(address.query.get('event')) || (run && log.events.find((event) => event.run_id === run && event.type === 'session.status_running')?.seq) || null;
   const wanted = (address.query.get('q') || '').toLowerCase();
   const found = useMemo(() => (wanted ? new Set(trace.spans.filter((span) => spanName(span).toLowerCase().includes(wanted)
     || JSON.stringify([span.input, span.output]).toLowerCase().includes(wanted)).map((span) => span.seq)) : null), [wanted, version]);
   const live = session.runtime_status === 'running' || session.runtime_status === 'requires_action';
-  const href = (/** @type {any} */ span) => { const query = new URLSearchParams(address.query); query.set('event', String(span.seq)); return `${base}?${query}`; };
+  const href = (/** @type {any} */ span) => { const query = new URLSearchParams(address.query); query.delete('run'); query.set('event', String(span.seq)); return `${base}?${query}`; };
   // An address may name any event: its bar is the one that it began, ended, or happened in.
   const chosen = selected === null ? null : trace.spans.findLast((span) => span.seq === selected) || trace.spans.find((span) => span.end === selected)
     || trace.spans.findLast((span) => span.seq <= selected) || null;

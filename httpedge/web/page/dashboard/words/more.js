@@ -6,6 +6,7 @@ import models from './models.js';
 import people from './people.js';
 import runs from './runs.js';
 import shields from './shields.js';
+import tracing from './tracing.js';
 import usage from './usage.js';
 import webhooks from './webhooks.js';
 
@@ -17,6 +18,7 @@ export const more = [
   people,
   runs,
   shields,
+  tracing,
   usage,
   webhooks,
 ];
