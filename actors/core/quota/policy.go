@@ -82,8 +82,8 @@ func perRequest() []string {
 
 func quotas() []string {
 	return []string{
-		"maxProjects", "maxModels", "maxVectorIndexes", "maxVectorsTotal", "maxFileBuckets", "maxStorageBytes", "maxFilesTotal", "maxTracingSessions",
-		"maxTracingRetentionDays", "maxApiTokens", "maxUsers", "maxAgents",
+		MaxProjects, MaxModels, "maxVectorIndexes", "maxVectorsTotal", "maxFileBuckets", "maxStorageBytes", "maxFilesTotal", "maxTracingSessions",
+		"maxTracingRetentionDays", MaxAPITokens, MaxUsers, MaxAgents,
 	}
 }
 
