@@ -188,7 +188,7 @@ func Read(records []*directorypb.QuotaPolicy) []*Policy {
 		if err != nil || !record.GetEnabled() {
 			continue
 		}
-		policies = append(policies, &Policy{record, limits, capsOf(record.GetId(), limits)})
+		policies = append(policies, &Policy{record, limits, capsOf(record, limits)})
 	}
 	slices.SortStableFunc(policies, func(a, b *Policy) int {
 		return cmp.Or(cmp.Compare(a.GetPriority(), b.GetPriority()), cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()), cmp.Compare(a.GetId(), b.GetId()))
@@ -197,7 +197,8 @@ func Read(records []*directorypb.QuotaPolicy) []*Policy {
 }
 
 // capsOf are the limits that are counted, in the order in which they are checked.
-func capsOf(id string, limits *Limits) []*allowancepb.Cap {
+func capsOf(record *directorypb.QuotaPolicy, limits *Limits) []*allowancepb.Cap {
+	id := record.GetId()
 	var caps []*allowancepb.Cap
 	for _, what := range []struct {
 		name    string
@@ -219,7 +220,9 @@ func capsOf(id string, limits *Limits) []*allowancepb.Cap {
 		usd  *float64
 	}{{allowancepb.Unit_DAY, limits.Budget.Daily}, {allowancepb.Unit_MONTH, limits.Budget.Monthly}} {
 		if most, ok := nano(window.usd); ok && window.usd != nil {
-			caps = append(caps, &allowancepb.Cap{Policy: id, Measure: allowancepb.Measure_COST, Unit: window.unit, Most: most})
+			caps = append(caps, &allowancepb.Cap{
+				Policy: id, ProjectId: record.GetProjectId(), Measure: allowancepb.Measure_COST, Unit: window.unit, Most: most, Alerts: limits.Budget.Alerts,
+			})
 		}
 	}
 	return caps
