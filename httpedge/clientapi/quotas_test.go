@@ -13,6 +13,7 @@ import (
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
 	"parley/proto/directorypb"
+	"parley/proto/tracepb"
 )
 
 // TestQuotasRefuse: of what a policy counts one more than it says is refused, however many ask at once; what is there stays, and what is
@@ -78,4 +79,51 @@ func TestQuotasRefuse(t *testing.T) {
 	}
 	status, got = post("/models", `{"name":"m","providerKey":"acme","category":"llm","modelId":"m","pricing":{},"settings":{}}`)
 	require.Equal(t, 201, status, "of another domain: %v", got)
+}
+
+// TestQuotasOfTraces: how many events a session may have, and for how long it is kept, by the policies that fit reports.
+func TestQuotasOfTraces(t *testing.T) {
+	k := serveTraces(t)
+	token := k.mint("owner of default", "default", nil)
+	policy := func(id, domain, limits string) {
+		k.put("quota_policies", catalog.Key("default", id), &directorypb.QuotaPolicy{
+			Id: id, TenantId: "default", Scope: "tenant", Domain: domain, Enabled: true, Priority: 100, Limits: []byte(limits),
+		})
+	}
+	report := func(id string, from, to int) (int, answer) {
+		var events []string
+		for i := from; i < to; i++ {
+			events = append(events, fmt.Sprintf(`{"id":"%d"}`, i))
+		}
+		return k.ask(token, "POST", "/tracing/sessions", fmt.Sprintf(`{"sessionId":%q,"events":[%s]}`, id, strings.Join(events, ",")))
+	}
+	kept := func(id string) (session *tracepb.Session) {
+		for _, head := range k.world.heads {
+			if s, is := head.(*tracepb.Session); is && s.GetSessionId() == id {
+				session = s
+			}
+		}
+		return session
+	}
+	policy("qp_llm", "llm", `{"perRequest":{"maxEventsPerSession":0},"quotas":{"maxTracingRetentionDays":0}}`)
+	status, got := report("s", 0, 5)
+	require.Equal(t, 200, status, got)
+	until := kept("s").GetExpiresAt()
+	whole := until - k.world.now.UnixMilli()
+	policy("qp_tracing", "tracing", `{"perRequest":{"maxEventsPerSession":3},"quotas":{"maxTracingRetentionDays":2}}`)
+	status, got = report("s", 0, 5)
+	require.Equal(t, 200, status, "what is there stays, and is known: %v", got)
+	for id, from := range map[string]int{"s": 5, "new": 0} {
+		status, got = report(id, from, from+4)
+		require.Equal(t, []any{429, answer{"error": "A session has at most 3 events", "code": "quota_reached"}}, []any{status, got}, id)
+	}
+	require.Nil(t, kept("new"), "as a whole")
+	status, got = report("new", 0, 3)
+	require.Equal(t, 200, status, got)
+	require.Equal(t, int64(2*24*3_600_000), kept("new").GetExpiresAt()-k.world.now.UnixMilli())
+	require.Equal(t, until, kept("s").GetExpiresAt(), "it was promised for longer")
+	policy("qp_unlimited", "tracing", `{"perRequest":{"maxEventsPerSession":-1},"quotas":{"maxTracingRetentionDays":99999999999999}}`)
+	status, got = report("new", 0, 10)
+	require.Equal(t, 200, status, got)
+	require.Equal(t, whole, kept("new").GetExpiresAt()-k.world.now.UnixMilli())
 }

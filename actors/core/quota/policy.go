@@ -48,6 +48,7 @@ const (
 	MaxInputTokens  = "maxInputTokens"
 	MaxOutputTokens = "maxOutputTokens"
 	MaxTotalTokens  = "maxTotalTokens"
+	MaxEvents       = "maxEventsPerSession" // of a reported session
 )
 
 // Limits are what a policy bounds, as clients write it.
@@ -76,14 +77,14 @@ func windows() []string { return []string{"perSecond", "perMinute", "perHour", "
 func perRequest() []string {
 	return []string{
 		MaxInputTokens, MaxOutputTokens, MaxTotalTokens, "maxVectorsPerUpsert", "maxQueryResults", "maxDimensions", "maxFileSize", "maxFilesPerRequest",
-		"maxEventsPerSession", "maxSessionDurationMs", "maxConcurrentRequests",
+		MaxEvents, "maxSessionDurationMs", "maxConcurrentRequests",
 	}
 }
 
 func quotas() []string {
 	return []string{
 		MaxProjects, MaxModels, "maxVectorIndexes", "maxVectorsTotal", "maxFileBuckets", "maxStorageBytes", "maxFilesTotal", "maxTracingSessions",
-		"maxTracingRetentionDays", MaxAPITokens, MaxUsers, MaxAgents,
+		MaxRetention, MaxAPITokens, MaxUsers, MaxAgents,
 	}
 }
 

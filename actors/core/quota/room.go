@@ -17,6 +17,9 @@ const (
 	MaxAgents    = "maxAgents"
 )
 
+// MaxRetention is for how many days what is reported is kept after the last that was heard of it.
+const MaxRetention = "maxTracingRetentionDays"
+
 // Thing is a record by which a quota is found, and which it counts. It is in every project, or domain, where that is empty: a policy of
 // one bounds it all the same.
 type Thing struct {
