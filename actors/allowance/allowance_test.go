@@ -1,7 +1,9 @@
 package allowance_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -162,4 +164,51 @@ func TestMoney(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAlerts: a threshold is told once in a window, with the settlement that goes beyond it, to the tenant's webhooks: of the policy's
+// project, whether its limit is in force or only counts.
+func TestAlerts(t *testing.T) {
+	entity := allowance.New()
+	at := time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
+	caps := []*allowancepb.Cap{
+		{Policy: "qp_all", Measure: allowancepb.Measure_COST, Unit: allowancepb.Unit_DAY, Most: 10_000_000_000, Counts: true, Alerts: []float64{0.5, 0.8}},
+		{Policy: "qp_mine", ProjectId: "p", Measure: allowancepb.Measure_COST, Unit: allowancepb.Unit_MONTH, Most: 5_000_000_000, Alerts: []float64{100}},
+	}
+	var state proto.Message
+	var told []string
+	do := func(now time.Time, command *allowancepb.Command) {
+		command.Id = "allow_1"
+		decision, refused := entity.Machine.Decide(state, command, machine.Env{Now: now})
+		require.Nil(t, refused)
+		before := state
+		if state = entity.Machine.Evolve(before, decision.Events); len(decision.Events) == 0 {
+			return
+		}
+		for _, notice := range entity.Tells(before, state, decision.Events) {
+			data, err := json.Marshal(notice.Data)
+			require.NoError(t, err)
+			told = append(told, strings.Join([]string{notice.TenantID, notice.ProjectID, notice.Type, notice.About, string(data)}, " "))
+		}
+	}
+	spend := func(now time.Time, id string, cost int64) []string {
+		told = nil
+		do(now, &allowancepb.Command{Body: &allowancepb.Command_Enter{Enter: &allowancepb.Enter{
+			Call: &allowancepb.Call{Id: id, Want: cost, TenantId: "t", Caps: caps}, LeaseMs: 30_000,
+		}}})
+		require.Empty(t, told)
+		for range 2 { // it is said again
+			do(now, &allowancepb.Command{Body: &allowancepb.Command_Settle{Settle: &allowancepb.Settled{Id: id, Cost: cost}}})
+		}
+		return told
+	}
+	require.Empty(t, spend(at, "a", 1_000_000_000))
+	require.Equal(t, []string{
+		`t  budget.alert qp_all {"policyId":"qp_all","window":"perDay","threshold":0.5,"spentUsd":5,"limitUsd":10}`,
+		`t p budget.alert qp_mine {"policyId":"qp_mine","window":"perMonth","threshold":100,"spentUsd":5,"limitUsd":5}`,
+	}, spend(at, "b", 4_000_000_000))
+	caps = caps[:1]
+	require.Empty(t, spend(at, "c", 2_000_000_000))
+	require.Equal(t, []string{`t  budget.alert qp_all {"policyId":"qp_all","window":"perDay","threshold":0.8,"spentUsd":8.5,"limitUsd":10}`}, spend(at, "d", 1_500_000_000))
+	require.Len(t, spend(at.AddDate(0, 0, 1), "e", 9_000_000_000), 2, "a new day, both at once")
 }

@@ -30,6 +30,7 @@ const (
 func New() kit.Entity {
 	allowances := rules().Entity()
 	allowances.Unkept, allowances.WhileStopping = true, true
+	allowances.Tells = tells
 	allowances.Queries = []kit.Query{kit.Peek(readUsed)}
 	return allowances
 }

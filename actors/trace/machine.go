@@ -91,11 +91,15 @@ func put(s *step, c *tracepb.Put) *machine.Failure {
 		return failure.New(failurepb.Code_SESSION_NOT_FOUND, failure.TraceMissing)
 	}
 	fresh := tracing.Fresh(s.Before.GetSeen(), c.GetEvents())
-	room := int(tracing.MaxEvents - s.Before.GetEvents())
+	most := int64(tracing.MaxEvents)
+	if c.MaxEvents != nil {
+		most = min(most, max(c.GetMaxEvents(), 0))
+	}
+	room := int(max(most-s.Before.GetEvents(), 0)) // what there is beyond it stays
 	var left int
 	if len(fresh) > room {
 		if !c.GetPartly() {
-			return failure.New(failurepb.Code_QUOTA_REACHED, failure.TraceFull).Param("most", tracing.MaxEvents)
+			return failure.New(failurepb.Code_QUOTA_REACHED, failure.TraceFull).Param("most", most)
 		}
 		left = len(fresh) - room
 		fresh = fresh[:room]

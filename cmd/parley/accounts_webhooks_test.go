@@ -80,7 +80,7 @@ func TestAccountsWebhooks(t *testing.T) {
 		}
 	})
 	t.Run("every_route", func(t *testing.T) {
-		require.Len(t, owner.done(t, "GET", "/webhooks/events", nil).at("events").list(), 11)
+		require.Len(t, owner.done(t, "GET", "/webhooks/events", nil).at("events").list(), 12)
 		require.Len(t, owner.done(t, "GET", "/webhooks", nil).at("endpoints").list(), len(ids))
 		at := "/webhooks/" + ids["null"]
 		got := owner.done(t, "GET", at, nil).at("endpoint")

@@ -51,11 +51,18 @@ func TestClientBudgets(t *testing.T) {
 	agent := n.newAgent(t, object1{"name": "Spender", "config": object1{"modelKey": "scripted"}})
 	chat := object1{"model": "scripted", "messages": []object1{{"role": "user", "content": "hi"}}, "max_tokens": 8}
 	require.Equal(t, false, n.done(t, "GET", "/budgets/status", nil).at("configured").v)
-	budget := n.done(t, "POST", "/budgets", object1{"daily_limit_usd": 1}).text("id")
+	budget := n.done(t, "POST", "/budgets", object1{"daily_limit_usd": 1, "alert_thresholds": []float64{0.5, 1e-9}}).text("id")
+	told := newHookListener(t)
+	n.done(t, "POST", "/webhooks", object1{"url": told.URL + "/in", "events": []string{"budget.*"}})
 
 	usage := n.done(t, "POST", "/chat/completions", chat)
 	cost := int64(1000 * (usage.number("usage", "prompt_tokens") + usage.number("usage", "completion_tokens")))
 	require.Equal(t, cost, spentToday(t, n.apiCaller), "as soon as it is answered")
+	alert := decode(t, told.hears(t, "budget.alert", 1)[0].Body)
+	require.Equal(t, []any{budget, "perDay", 1e-9, float64(cost) / 1e9, 1.0, n.project}, []any{
+		alert.text("data", "policyId"), alert.text("data", "window"), alert.number("data", "threshold"), alert.number("data", "spentUsd"),
+		alert.number("data", "limitUsd"), alert.text("projectId"),
+	})
 	n.done(t, "POST", "/agents/responses", object1{"model": agent, "input": "hi"})
 	both := spentToday(t, n.apiCaller)
 	require.Greater(t, both, cost, "model calls of agents count")
@@ -75,6 +82,7 @@ func TestClientBudgets(t *testing.T) {
 	other.done(t, "POST", "/chat/completions", chat)
 	n.done(t, "DELETE", "/budgets/"+budget, nil)
 	n.done(t, "POST", "/chat/completions", chat)
+	require.Len(t, told.got("budget.alert"), 1, "once a day")
 }
 
 // TestBudgetOfCluster: parallel calls through three nodes, of which one is killed, never spend more than a budget has, what was answered is

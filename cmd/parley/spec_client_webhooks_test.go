@@ -124,7 +124,7 @@ func webhooksWork(t *testing.T, n *tenant, members []*process) {
 	}).at("endpoint")
 	id, secret := made.text("id"), made.text("secret")
 	require.Equal(t, n.project, made.text("projectId"))
-	require.Len(t, at(1).done(t, "GET", "/webhooks/events", nil).at("events").list(), 11)
+	require.Len(t, at(1).done(t, "GET", "/webhooks/events", nil).at("events").list(), 12)
 	require.Eventually(t, func() bool { // another node's memory follows
 		return len(at(1).done(t, "GET", "/webhooks", nil).at("endpoints").list()) == 1
 	}, time.Minute, 5*time.Millisecond)

@@ -21,6 +21,7 @@ import (
 	"parley/actors/core/catalog"
 	"parley/actors/core/collection/collectiontest"
 	"parley/actors/core/identity"
+	"parley/actors/core/quota"
 	"parley/httpedge"
 	"parley/httpedge/clientapi"
 	"parley/httpedge/endpoint"
@@ -97,8 +98,13 @@ func serveClient(t *testing.T, more func(*userKit, *clientapi.Parts) map[string]
 
 // accountsIn are the accounts in a directory.
 func accountsIn(records *collectiontest.Records) *identity.Accounts {
+	recorded := catalog.New(records, catalog.Env{})
 	return identity.New(records, identity.Env{
 		NewID: new(endpointtest.IDs).NewID, Now: time.Now, Random: func(into []byte) { _, _ = rand.Read(into) },
+		Policies: func(tenantID string) []*quota.Policy {
+			policies, _ := recorded.Policies(tenantID)
+			return policies
+		},
 	})
 }
 

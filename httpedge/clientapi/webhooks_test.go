@@ -220,7 +220,7 @@ func TestWebhookLife(t *testing.T) {
 	require.Equal(t, []any{404, "not_found"}, []any{status, out["code"]})
 	status, out = p.ask(owner, "GET", "/webhooks/events", "")
 	require.Equal(t, 200, status)
-	require.Len(t, out["events"], 11)
+	require.Len(t, out["events"], 12)
 }
 
 func TestWebhookRefusals(t *testing.T) {

@@ -143,7 +143,9 @@ type Cap struct {
 	Measure       Measure                `protobuf:"varint,2,opt,name=measure,proto3,enum=parley.allowance.Measure" json:"measure,omitempty"`
 	Unit          Unit                   `protobuf:"varint,3,opt,name=unit,proto3,enum=parley.allowance.Unit" json:"unit,omitempty"`
 	Most          int64                  `protobuf:"varint,4,opt,name=most,proto3" json:"most,omitempty"`
-	Counts        bool                   `protobuf:"varint,5,opt,name=counts,proto3" json:"counts,omitempty"` // another policy's limit is in force: this one only counts
+	Counts        bool                   `protobuf:"varint,5,opt,name=counts,proto3" json:"counts,omitempty"`                       // another policy's limit is in force: this one only counts
+	Alerts        []float64              `protobuf:"fixed64,6,rep,packed,name=alerts,proto3" json:"alerts,omitempty"`               // of money: thresholds of the limit of which webhooks are told
+	ProjectId     string                 `protobuf:"bytes,7,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"` // of the policy; empty = of all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -211,6 +213,20 @@ func (x *Cap) GetCounts() bool {
 		return x.Counts
 	}
 	return false
+}
+
+func (x *Cap) GetAlerts() []float64 {
+	if x != nil {
+		return x.Alerts
+	}
+	return nil
+}
+
+func (x *Cap) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
 }
 
 // Used is what was used under a policy in a window.
@@ -302,6 +318,7 @@ type Call struct {
 	ExpiresAt     int64                  `protobuf:"varint,7,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"` // unless its node says that it still runs
 	Hurried       bool                   `protobuf:"varint,8,opt,name=hurried,proto3" json:"hurried,omitempty"`                      // takes less than it wants
 	Caps          []*Cap                 `protobuf:"bytes,9,rep,name=caps,proto3" json:"caps,omitempty"`
+	TenantId      string                 `protobuf:"bytes,10,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"` // whose webhooks are told of alerts
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -397,6 +414,13 @@ func (x *Call) GetCaps() []*Cap {
 		return x.Caps
 	}
 	return nil
+}
+
+func (x *Call) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
 }
 
 // State is the head record.
@@ -1229,19 +1253,22 @@ var File_allowancepb_allowance_proto protoreflect.FileDescriptor
 
 const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\n" +
-	"\x1ballowancepb/allowance.proto\x12\x10parley.allowance\"\xaa\x01\n" +
+	"\x1ballowancepb/allowance.proto\x12\x10parley.allowance\"\xe1\x01\n" +
 	"\x03Cap\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\tR\x06policy\x123\n" +
 	"\ameasure\x18\x02 \x01(\x0e2\x19.parley.allowance.MeasureR\ameasure\x12*\n" +
 	"\x04unit\x18\x03 \x01(\x0e2\x16.parley.allowance.UnitR\x04unit\x12\x12\n" +
 	"\x04most\x18\x04 \x01(\x03R\x04most\x12\x16\n" +
-	"\x06counts\x18\x05 \x01(\bR\x06counts\"\xad\x01\n" +
+	"\x06counts\x18\x05 \x01(\bR\x06counts\x12\x16\n" +
+	"\x06alerts\x18\x06 \x03(\x01R\x06alerts\x12\x1d\n" +
+	"\n" +
+	"project_id\x18\a \x01(\tR\tprojectId\"\xad\x01\n" +
 	"\x04Used\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\tR\x06policy\x123\n" +
 	"\ameasure\x18\x02 \x01(\x0e2\x19.parley.allowance.MeasureR\ameasure\x12*\n" +
 	"\x04unit\x18\x03 \x01(\x0e2\x16.parley.allowance.UnitR\x04unit\x12\x14\n" +
 	"\x05start\x18\x04 \x01(\x03R\x05start\x12\x16\n" +
-	"\x06amount\x18\x05 \x01(\x03R\x06amount\"\xea\x01\n" +
+	"\x06amount\x18\x05 \x01(\x03R\x06amount\"\x87\x02\n" +
 	"\x04Call\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04want\x18\x02 \x01(\x03R\x04want\x12\x12\n" +
@@ -1252,7 +1279,9 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\n" +
 	"expires_at\x18\a \x01(\x03R\texpiresAt\x12\x18\n" +
 	"\ahurried\x18\b \x01(\bR\ahurried\x12)\n" +
-	"\x04caps\x18\t \x03(\v2\x15.parley.allowance.CapR\x04caps\"\xe1\x01\n" +
+	"\x04caps\x18\t \x03(\v2\x15.parley.allowance.CapR\x04caps\x12\x1b\n" +
+	"\ttenant_id\x18\n" +
+	" \x01(\tR\btenantId\"\xe1\x01\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\blast_seq\x18\x02 \x01(\x04R\alastSeq\x12\x1d\n" +

@@ -66,7 +66,7 @@ func (c *Catalog) CreateAgent(ctx context.Context, caller Caller, in AgentInput)
 		Draft:    &directorypb.Definition{Name: name, Description: value(in.Description), Config: draft.Config, Sealed: sealed.Encode()},
 		Metadata: metadata, CreatedBy: caller.UserID, UpdatedBy: caller.UserID, CreatedAt: now, UpdatedAt: now,
 	}
-	return agent, c.agents.Create(ctx, agent, nil, limit("agents", projectTerm(caller.ProjectID), maxRecords))
+	return agent, c.agents.Create(ctx, agent, func() error { return c.agentRoom(agent) }, limit("agents", projectTerm(caller.ProjectID), maxRecords))
 }
 
 // value is a text that may be absent.

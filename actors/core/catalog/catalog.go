@@ -6,9 +6,9 @@
 // # Rules
 //
 // Keys are unique in their project. What a project records is bounded in number and bytes, and the models of a tenant by its plan,
-// exactly, however many are created at once. A version never changes, and its number is used once. Agents of the server's
-// configuration and the built-in model cannot be written. A provider that a model uses cannot be deleted. Secrets are encrypted
-// before they are stored and go to no other host than the one that they were given for.
+// exactly, however many are created at once; agents and models by the quotas of policies, too. A version never changes, and its number is
+// used once. Agents of the server's configuration and the built-in model cannot be written. A provider that a model uses cannot be
+// deleted. Secrets are encrypted before they are stored and go to no other host than the one that they were given for.
 //
 // What a rule refuses is a *failure.Failure, a record that does not exist a *collection.MissingError.
 package catalog
@@ -98,7 +98,7 @@ func New(store collection.Store, env Env) *Catalog {
 			Key:   func(a *directorypb.Agent) string { return Key(a.GetProjectId(), a.GetKey()) },
 			Scope: func(a *directorypb.Agent) string { return collection.Scope(Agents, a.GetTenantId()) },
 			Terms: func(a *directorypb.Agent) []string {
-				return []string{projectTerm(a.GetProjectId()), statusTerm(a.GetProjectId(), a.GetStatus())}
+				return []string{projectTerm(a.GetProjectId()), tenantTerm(a.GetTenantId()), statusTerm(a.GetProjectId(), a.GetStatus())}
 			},
 		}),
 		versions: collection.Proto(store, collection.Declaration[*directorypb.AgentVersion]{

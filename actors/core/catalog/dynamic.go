@@ -43,7 +43,17 @@ func (c *Catalog) CreateDynamicModel(ctx context.Context, caller Caller, in Mode
 		return nil, err
 	}
 	model.ProviderKey = routing.Key
-	return model, c.models.Create(ctx, model, func() error { return c.applyModel(ctx, in, model) }, modelLimits(caller)...)
+	return model, c.storeModel(ctx, caller, in, model)
+}
+
+// storeModel puts the input into a new model and stores it, where there is room for it.
+func (c *Catalog) storeModel(ctx context.Context, caller Caller, in ModelInput, model *directorypb.Model) error {
+	return c.models.Create(ctx, model, func() error {
+		if err := c.applyModel(ctx, in, model); err != nil {
+			return err
+		}
+		return c.modelRoom(model)
+	}, modelLimits(caller)...)
 }
 
 // modelLimits are how many models a project and a tenant may record.

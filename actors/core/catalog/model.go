@@ -38,7 +38,7 @@ func (c *Catalog) CreateModel(ctx context.Context, caller Caller, in ModelInput)
 	if err != nil {
 		return nil, err
 	}
-	return model, c.models.Create(ctx, model, func() error { return c.applyModel(ctx, in, model) }, modelLimits(caller)...)
+	return model, c.storeModel(ctx, caller, in, model)
 }
 
 // newModel makes a model that the input is still to be put into.

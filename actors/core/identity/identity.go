@@ -9,8 +9,8 @@
 // raises it. Users who may not sign in (canLogin) have no sessions.
 //
 // A tenant's slug, a project's key and a user's email are unique: the slug on the server, the others in their tenant. A tenant
-// keeps its last owner. The plan's limits on users and API tokens bind everybody but the operator, exactly, however many requests
-// are made at once. Nobody gives a user, a group or a token more than they have themselves: what exceeds it is lowered, or refused
+// keeps its last owner. The plan's limits on users and API tokens, and the quotas of policies, bind everybody but the operator, exactly,
+// however many requests are made at once. Nobody gives a user, a group or a token more than they have themselves: what exceeds it is lowered, or refused
 // where it cannot be. Deleting a user deletes their tokens; leaving a project deletes those for it.
 //
 // Owners are changed by owners only, and deleted by none of them: they are given another role first, as long as another owner can
@@ -29,6 +29,7 @@ import (
 
 	"parley/actors/core/collection"
 	"parley/actors/core/failure"
+	"parley/actors/core/quota"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -65,6 +66,8 @@ type Env struct {
 	LicenceGrace time.Duration
 	// LicencesReady says that every node of the cluster knows licence keys. Default: it does.
 	LicencesReady func() bool
+	// Policies are the quota policies of a tenant, in the order in which they are merged. Default: there are none.
+	Policies func(tenantID string) []*quota.Policy
 }
 
 // Accounts is the tenants, projects, users and API tokens of the server. It is safe for concurrent use.

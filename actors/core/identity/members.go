@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"errors"
 	"strings"
 	"time"
 
@@ -61,10 +62,16 @@ func (a *Accounts) Invite(ctx context.Context, caller Caller, in Invitation) (us
 	secret = a.newInvite(caller, user, now)
 	most, bound := caller.limit(func(l access.Limits) int { return l.MaxUsers })
 	limits := limit(Users, user.GetTenantId(), most, bound)
+	full := failure.New(failurepb.Code_QUOTA_REACHED, failure.UserQuota) // whatever limits them
 	for i := range limits {
-		limits[i].Reached = func(int) error { return failure.New(failurepb.Code_QUOTA_REACHED, failure.UserQuota) }
+		limits[i].Reached = func(int) error { return full }
 	}
-	if err = a.users.Create(ctx, user, nil, limits...); err != nil {
+	room := func() error {
+		failed := a.userRoom(user)
+		_, refused := errors.AsType[*failure.Failure](failed)
+		return unless(refused, failed, full)
+	}
+	if err = a.users.Create(ctx, user, room, limits...); err != nil {
 		return nil, "", err
 	}
 	return user, secret, nil

@@ -16,6 +16,7 @@ import (
 	"parley/actors/core/collection/collectiontest"
 	"parley/actors/core/failure"
 	"parley/actors/core/identity"
+	"parley/actors/core/quota"
 	"parley/proto/directorypb"
 )
 
@@ -482,5 +483,49 @@ func put(t *testing.T, store collection.Store, name, key string, message proto.M
 	value, err := proto.Marshal(message)
 	require.NoError(t, err)
 	_, err = store.Put(t.Context(), name, key, 0, value)
+	require.NoError(t, err)
+}
+
+// Quotas of policies bind whatever a plan leaves, for everybody but the operator.
+func TestQuotasOfATenant(t *testing.T) {
+	store := &collectiontest.Records{}
+	limits := ""
+	accounts := identity.New(store, identity.Env{
+		NewID: newIDs(), Now: time.Now, Random: func([]byte) {}, Policies: func(tenantID string) []*quota.Policy {
+			return quota.Read([]*directorypb.QuotaPolicy{{Id: "qp", TenantId: tenantID, ProjectId: "any", Scope: quota.Tenant, Domain: quota.Global, Enabled: true, Limits: []byte(limits)}})
+		},
+	})
+	in := identity.Registration{Company: "Acme", Name: "Olga", Email: "olga@acme.test", Password: "Passw0rd!"}
+	require.NoError(t, in.Check())
+	made, err := accounts.Register(t.Context(), &in, []byte("hash"))
+	require.NoError(t, err)
+	m := &members{Accounts: accounts, t: t, store: store, made: made}
+	m.tier("ENTERPRISE")
+	m.owner = m.caller(made.Owner)
+	limits = `{"quotas":{"maxProjects":2,"maxUsers":1}}`
+	projects := make([]error, 8)
+	var calls sync.WaitGroup
+	for i := range projects {
+		calls.Go(func() {
+			_, projects[i] = m.CreateProject(context.WithoutCancel(t.Context()), m.owner, identity.NewProject{Name: "p" + strings.Repeat("x", i)})
+		})
+	}
+	calls.Wait()
+	fits := 0
+	for _, err := range projects {
+		if err == nil {
+			fits++
+			continue
+		}
+		require.ErrorContains(t, err, "projects limit reached (2/2)")
+	}
+	require.Equal(t, 1, fits, "two with the first")
+	_, _, err = m.Invite(t.Context(), m.owner, identity.Invitation{Name: "A", Email: "a@acme.test", Role: "user"})
+	require.Equal(t, failure.UserQuota, reason(t, err))
+	_, err = m.CreateUser(t.Context(), m.owner, identity.NewUser{Name: "A", Role: "user"})
+	require.ErrorContains(t, err, "users limit reached (1/1)")
+	_, err = m.CreateUser(t.Context(), identity.Operator(), identity.NewUser{TenantID: made.Tenant.GetId(), Name: "A", Role: "user"})
+	require.NoError(t, err)
+	_, err = m.CreateProject(t.Context(), identity.Operator(), identity.NewProject{TenantID: made.Tenant.GetId(), Name: "of the operator"})
 	require.NoError(t, err)
 }

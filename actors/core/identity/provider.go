@@ -115,7 +115,7 @@ func (a *Accounts) createByProvider(ctx context.Context, tenant *directorypb.Ten
 		user.ProjectIds = []string{project}
 	}
 	most := a.Licence(tenant).Limits().MaxUsers
-	return user, a.users.Create(ctx, user, nil, limit("users", tenant.GetId(), most, most != access.Unlimited)...)
+	return user, a.users.Create(ctx, user, func() error { return a.userRoom(user) }, limit("users", tenant.GetId(), most, most != access.Unlimited)...)
 }
 
 // taken says that somebody else's write made the user meanwhile.

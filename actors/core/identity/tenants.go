@@ -193,7 +193,12 @@ func (a *Accounts) CreateProject(ctx context.Context, caller Caller, in NewProje
 	if !caller.operator && (!bound || most > maxProjects) {
 		most, bound = maxProjects, true
 	}
-	return project, a.projects.Create(ctx, project, nil, limit(Projects, tenantID, most, bound)...)
+	return project, a.projects.Create(ctx, project, func() error {
+		if caller.operator {
+			return nil
+		}
+		return a.projectRoom(project)
+	}, limit(Projects, tenantID, most, bound)...)
 }
 
 func checkTexts(name, description string) error {

@@ -61,8 +61,10 @@ func (a *Accounts) CreateToken(ctx context.Context, caller Caller, in NewToken) 
 		if _, gone := a.projects.Get(ctx, projectID); gone != nil {
 			return gone
 		}
-		_, gone := a.users.Get(ctx, user.GetId())
-		return gone
+		if _, gone := a.users.Get(ctx, user.GetId()); gone != nil || caller.operator {
+			return gone
+		}
+		return a.tokenRoom(token)
 	}, limit("apiTokens", user.GetTenantId(), most, bound)...)
 	if err != nil {
 		return "", nil, err

@@ -56,7 +56,12 @@ func (a *Accounts) CreateUser(ctx context.Context, caller Caller, in NewUser) (*
 		ProjectIds: projects, ServicePermissions: caller.within(in.Permissions), CreatedBy: caller.id(), CreatedAt: now, UpdatedAt: now,
 	}
 	most, bound := caller.limit(func(l access.Limits) int { return l.MaxUsers })
-	return user, a.users.Create(ctx, user, nil, limit("users", tenantID, most, bound)...)
+	return user, a.users.Create(ctx, user, func() error {
+		if caller.operator {
+			return nil
+		}
+		return a.userRoom(user)
+	}, limit("users", tenantID, most, bound)...)
 }
 
 // check returns the email as it is stored.

@@ -64,7 +64,17 @@ func InForce(policies []*Policy, call *Call) *Force {
 	if force != nil { // those that refuse come in the order of the checks: requests, tokens, money
 		slices.SortStableFunc(force.Caps, func(a, b *allowancepb.Cap) int { return rank(a) - rank(b) })
 	}
+	force.alert()
 	return force
+}
+
+// alert has the limits of money that are in force told of at the thresholds that are, unless their own policies say others.
+func (f *Force) alert() {
+	for _, unit := range []allowancepb.Unit{allowancepb.Unit_DAY, allowancepb.Unit_MONTH} {
+		if limit := f.Cap(allowancepb.Measure_COST, unit); limit != nil && len(limit.GetAlerts()) == 0 {
+			limit.Alerts = f.Alerts
+		}
+	}
 }
 
 func rank(c *allowancepb.Cap) int {

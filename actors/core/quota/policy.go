@@ -48,6 +48,7 @@ const (
 	MaxInputTokens  = "maxInputTokens"
 	MaxOutputTokens = "maxOutputTokens"
 	MaxTotalTokens  = "maxTotalTokens"
+	MaxEvents       = "maxEventsPerSession" // of a reported session
 )
 
 // Limits are what a policy bounds, as clients write it.
@@ -76,14 +77,14 @@ func windows() []string { return []string{"perSecond", "perMinute", "perHour", "
 func perRequest() []string {
 	return []string{
 		MaxInputTokens, MaxOutputTokens, MaxTotalTokens, "maxVectorsPerUpsert", "maxQueryResults", "maxDimensions", "maxFileSize", "maxFilesPerRequest",
-		"maxEventsPerSession", "maxSessionDurationMs", "maxConcurrentRequests",
+		MaxEvents, "maxSessionDurationMs", "maxConcurrentRequests",
 	}
 }
 
 func quotas() []string {
 	return []string{
-		"maxProjects", "maxModels", "maxVectorIndexes", "maxVectorsTotal", "maxFileBuckets", "maxStorageBytes", "maxFilesTotal", "maxTracingSessions",
-		"maxTracingRetentionDays", "maxApiTokens", "maxUsers", "maxAgents",
+		MaxProjects, MaxModels, "maxVectorIndexes", "maxVectorsTotal", "maxFileBuckets", "maxStorageBytes", "maxFilesTotal", "maxTracingSessions",
+		MaxRetention, MaxAPITokens, MaxUsers, MaxAgents,
 	}
 }
 
@@ -188,7 +189,7 @@ func Read(records []*directorypb.QuotaPolicy) []*Policy {
 		if err != nil || !record.GetEnabled() {
 			continue
 		}
-		policies = append(policies, &Policy{record, limits, capsOf(record.GetId(), limits)})
+		policies = append(policies, &Policy{record, limits, capsOf(record, limits)})
 	}
 	slices.SortStableFunc(policies, func(a, b *Policy) int {
 		return cmp.Or(cmp.Compare(a.GetPriority(), b.GetPriority()), cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()), cmp.Compare(a.GetId(), b.GetId()))
@@ -197,7 +198,8 @@ func Read(records []*directorypb.QuotaPolicy) []*Policy {
 }
 
 // capsOf are the limits that are counted, in the order in which they are checked.
-func capsOf(id string, limits *Limits) []*allowancepb.Cap {
+func capsOf(record *directorypb.QuotaPolicy, limits *Limits) []*allowancepb.Cap {
+	id := record.GetId()
 	var caps []*allowancepb.Cap
 	for _, what := range []struct {
 		name    string
@@ -219,7 +221,9 @@ func capsOf(id string, limits *Limits) []*allowancepb.Cap {
 		usd  *float64
 	}{{allowancepb.Unit_DAY, limits.Budget.Daily}, {allowancepb.Unit_MONTH, limits.Budget.Monthly}} {
 		if most, ok := nano(window.usd); ok && window.usd != nil {
-			caps = append(caps, &allowancepb.Cap{Policy: id, Measure: allowancepb.Measure_COST, Unit: window.unit, Most: most})
+			caps = append(caps, &allowancepb.Cap{
+				Policy: id, ProjectId: record.GetProjectId(), Measure: allowancepb.Measure_COST, Unit: window.unit, Most: most, Alerts: limits.Budget.Alerts,
+			})
 		}
 	}
 	return caps

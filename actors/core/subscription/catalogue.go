@@ -11,6 +11,7 @@ const (
 	SessionWorkDone   = "session.work_done"
 	ActionRequired    = "action.required"
 	BudgetReached     = "budget.reached"
+	BudgetAlert       = "budget.alert" // ours: the documents say that budgets have thresholds, not what becomes of them
 	FeedbackRecorded  = "feedback.recorded"
 	RunSucceeded      = "agent_run.succeeded"
 	RunFailed         = "agent_run.failed"
@@ -33,6 +34,7 @@ func Catalogue() []Type {
 		{SessionWorkDone, "session"},
 		{ActionRequired, "action"},
 		{BudgetReached, "budget"},
+		{BudgetAlert, "budget"},
 		{FeedbackRecorded, "feedback"},
 		{RunSucceeded, "agent_run"},
 		{RunFailed, "agent_run"},

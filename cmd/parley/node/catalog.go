@@ -46,7 +46,7 @@ func (n *Node) startDirectory(context.Context) error {
 		NewID: ids.New(n.shards).NewID, Now: time.Now, Random: fillRandom,
 		Ready:       func() bool { return n.features.On(feature.Webhooks) }, // the level of the release that brought members, too
 		LicenceKeys: licences, LicenceGrace: time.Duration(n.config.License.GraceDays) * 24 * time.Hour,
-		LicencesReady: func() bool { return n.features.On(feature.Console) },
+		LicencesReady: func() bool { return n.features.On(feature.Console) }, Policies: n.directory.policies.Of,
 	}))
 	n.directory.webhooks.Store(n.newWebhooks(store))
 	return nil

@@ -45,7 +45,7 @@ func PolicyRoutes(shared *handler.API) []endpoint.Route {
 type limitsSchema struct {
 	RateLimit  map[string]map[string]int64 `json:"rateLimit,omitempty" doc:"requests, tokens, vectors, files, storage by perSecond, perMinute, perHour, perDay, perMonth; -1 = unlimited"`
 	PerRequest map[string]int64            `json:"perRequest,omitempty" doc:"maxInputTokens, maxOutputTokens, maxTotalTokens and others"`
-	Quotas     map[string]int64            `json:"quotas,omitempty" doc:"maxModels, maxAgents and others"`
+	Quotas     map[string]int64            `json:"quotas,omitempty" doc:"maxAgents, maxModels, maxApiTokens, maxUsers and maxProjects refuse one more, maxTracingRetentionDays bounds what is reported; others are kept; -1 = unlimited"`
 	Budget     *budgetLimits               `json:"budget,omitempty"`
 }
 

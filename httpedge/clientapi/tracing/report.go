@@ -168,6 +168,9 @@ func (a *api) idOf(kind string, caller endpoint.Caller, name string) string {
 // store adds to a session, in one append unless its events are large. It joins its thread first, so that it can be found.
 func (a *api) store(ctx context.Context, caller endpoint.Caller, put *tracepb.Put) (*tracepb.Reply, error) {
 	put.TenantId, put.ProjectId, put.KeepMs = caller.TenantID, caller.ProjectID, a.Config.TraceRetention.Milliseconds()
+	if err := a.bound(caller, put); err != nil {
+		return nil, err
+	}
 	id := a.idOf(tracing.Prefix, caller, put.GetSessionId())
 	named := put.GetRecord().GetThreadId()
 	if named == put.GetSessionId() {
@@ -210,6 +213,7 @@ func cut(put *tracepb.Put) *tracepb.Put {
 	part := &tracepb.Put{
 		TenantId: put.GetTenantId(), ProjectId: put.GetProjectId(), SessionId: put.GetSessionId(), Thread: put.GetThread(), Known: put.GetKnown(),
 		Starts: put.GetStarts(), Partly: put.GetPartly(), KeepMs: put.GetKeepMs(), Record: put.GetRecord(), Said: put.GetSaid(),
+		MaxEvents: put.MaxEvents,
 	}
 	size := 0
 	for len(put.GetEvents()) > 0 && size < maxAppend {

@@ -12,6 +12,7 @@ import (
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
+	"parley/proto/tracepb"
 )
 
 const (
@@ -80,11 +81,7 @@ func (a *api) enter(ctx context.Context) (endpoint.Caller, error) {
 	if err != nil || a.Door == nil || !a.Door.Guards(caller.TenantID) {
 		return caller, err
 	}
-	call := &quota.Call{TenantID: caller.TenantID, ProjectID: caller.ProjectID, UserID: caller.UserID, Domain: quota.Tracing}
-	if caller.Grant != nil {
-		call.TokenID = caller.Grant.Token.GetId()
-	}
-	pass, err := a.Door.Enter(ctx, call)
+	pass, err := a.Door.Enter(ctx, callOf(caller))
 	if refused, is := errors.AsType[*quota.Refusal](err); is {
 		seconds := int(max(refused.RetryAfter, time.Second) / time.Second)
 		return caller, failure.New(failurepb.Code_RATE_LIMITED, failure.TraceRate).Param("problem", refused.Message).With("retryAfter", seconds)
@@ -93,4 +90,36 @@ func (a *api) enter(ctx context.Context) (endpoint.Caller, error) {
 		pass.Settle(0, 0)
 	}
 	return caller, err
+}
+
+// callOf is a report as quota policies see it.
+func callOf(caller endpoint.Caller) *quota.Call {
+	call := &quota.Call{TenantID: caller.TenantID, ProjectID: caller.ProjectID, UserID: caller.UserID, Domain: quota.Tracing}
+	if caller.Grant != nil {
+		call.TokenID = caller.Grant.Token.GetId()
+	}
+	return call
+}
+
+// bound puts into what is reported what the quota policies of its tenant say: how many events its session may have, which the session
+// itself decides, and for how long it is kept.
+func (a *api) bound(caller endpoint.Caller, put *tracepb.Put) error {
+	if a.Door == nil || !a.Door.Guards(caller.TenantID) {
+		return nil
+	}
+	policies, err := a.Catalog.Policies(caller.TenantID)
+	if err != nil {
+		return err
+	}
+	if force := quota.InForce(policies, callOf(caller)); force != nil {
+		if most, said := force.PerRequest[quota.MaxEvents]; said && most >= 0 {
+			put.MaxEvents = &most
+		}
+	}
+	days, policy := quota.MostOf(policies, quota.MaxRetention, quota.Thing{ProjectID: caller.ProjectID, Domain: quota.Tracing, UserID: caller.UserID})
+	const day = int64(24 * time.Hour / time.Millisecond)
+	if policy != nil && days < put.GetKeepMs()/day {
+		put.KeepMs = max(days*day, 1) // of none it is gone with the next sweep
+	}
+	return nil
 }

@@ -151,7 +151,7 @@ func (d *Door) Enter(ctx context.Context, call *quota.Call) (quota.Pass, error) 
 	}
 	p := &pass{door: d, tenant: call.TenantID, binds: force.Binds(), call: &allowancepb.Call{
 		Id: d.config.NewID("spend"), Want: max(call.Want, call.Need, 0), Need: max(call.Need, 0),
-		Tokens: reserved(call, force.Caps), Caps: force.Caps,
+		Tokens: reserved(call, force.Caps), Caps: force.Caps, TenantId: call.TenantID,
 	}}
 	d.keep(p)
 	if err := p.enter(ctx); err != nil {
@@ -226,6 +226,7 @@ func (p *pass) enter(ctx context.Context) error {
 func (p *pass) hurry() {
 	p.call = &allowancepb.Call{
 		Id: p.call.GetId(), Want: p.call.GetWant(), Need: p.call.GetNeed(), Tokens: p.call.GetTokens(), Caps: p.call.GetCaps(), Hurried: true,
+		TenantId: p.call.GetTenantId(),
 	}
 }
 
