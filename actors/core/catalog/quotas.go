@@ -60,7 +60,7 @@ func reaches(p *directorypb.QuotaPolicy, projectID string) bool {
 }
 
 // room refuses one more of a tenant's records when a quota policy says so. It is for what decides in collection.Create.
-func room[T any](c *Catalog, tenantID string, kept quota.Kept[T], made *T) error {
+func room[T any](c *Catalog, tenantID string, kept quota.Kept[T], made T) error {
 	policies, err := c.Policies(tenantID)
 	if err != nil || len(policies) == 0 {
 		return err
@@ -77,7 +77,7 @@ func (c *Catalog) Policies(tenantID string) ([]*quota.Policy, error) {
 
 // agentRoom refuses an agent that no quota leaves room for.
 func (c *Catalog) agentRoom(agent *directorypb.Agent) error {
-	return room(c, agent.GetTenantId(), quota.Kept[directorypb.Agent]{
+	return room(c, agent.GetTenantId(), quota.Kept[*directorypb.Agent]{
 		Records: c.agents, What: "agents", Quota: quota.MaxAgents, Of: func(a *directorypb.Agent) quota.Thing {
 			return quota.Thing{ProjectID: a.GetProjectId(), UserID: a.GetCreatedBy()}
 		},
@@ -86,7 +86,7 @@ func (c *Catalog) agentRoom(agent *directorypb.Agent) error {
 
 // modelRoom refuses a model that no quota leaves room for. Its category is the domain that it is in.
 func (c *Catalog) modelRoom(model *directorypb.Model) error {
-	return room(c, model.GetTenantId(), quota.Kept[directorypb.Model]{
+	return room(c, model.GetTenantId(), quota.Kept[*directorypb.Model]{
 		Records: c.models, What: "models", Quota: quota.MaxModels, Of: func(m *directorypb.Model) quota.Thing {
 			return quota.Thing{ProjectID: m.GetProjectId(), Domain: m.GetCategory(), UserID: m.GetCreatedBy(), Provider: m.GetProviderKey()}
 		},

@@ -58,14 +58,14 @@ type Kept[T any] struct {
 	What    string // of what one more is refused, for people: "agents"
 	Quota   string
 	Term    string // that all of the tenant's records have
-	Of      func(*T) Thing
+	Of      func(T) Thing
 }
 
 // Room refuses a new record when what is in force of its quota is used up: the records that the policy bounds are counted, whoever the
 // policy is told of. It is to be called in the scope of the tenant's records (collection.Create): then the count still holds when the
 // record is stored, however many are made at once on however many nodes. A policy itself counts from when the node has it, which is
 // before its own creation is answered wherever nodes reach each other. What is there beyond a quota stays.
-func (k Kept[T]) Room(policies []*Policy, made *T) error {
+func (k Kept[T]) Room(policies []*Policy, made T) error {
 	most, policy := MostOf(policies, k.Quota, k.Of(made))
 	if policy == nil {
 		return nil

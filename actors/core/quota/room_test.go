@@ -73,9 +73,9 @@ func TestMostOf(t *testing.T) {
 // goes makes room.
 func TestRoom(t *testing.T) {
 	store := &collectiontest.Records{}
-	node := func() quota.Kept[directorypb.Agent] {
-		return quota.Kept[directorypb.Agent]{
-			Records: collection.Proto(store, collection.Declaration[directorypb.Agent]{
+	node := func() quota.Kept[*directorypb.Agent] {
+		return quota.Kept[*directorypb.Agent]{
+			Records: collection.Proto(store, collection.Declaration[*directorypb.Agent]{
 				Name: "agents", Noun: "agent", Created: (*directorypb.Agent).GetCreatedAt,
 				Key:   func(a *directorypb.Agent) string { return a.GetProjectId() + "/" + a.GetKey() },
 				Scope: func(*directorypb.Agent) string { return "agents/t" },
@@ -87,7 +87,7 @@ func TestRoom(t *testing.T) {
 			},
 		}
 	}
-	nodes := []quota.Kept[directorypb.Agent]{node(), node()}
+	nodes := []quota.Kept[*directorypb.Agent]{node(), node()}
 	make1 := func(at int, policies []*quota.Policy, project, key, user string) error {
 		agent := &directorypb.Agent{ProjectId: project, Key: key, CreatedBy: user}
 		kept := nodes[at%len(nodes)]
