@@ -213,7 +213,7 @@ func TestPicturesByURL(t *testing.T) {
 		require.NoError(t, err)
 	}
 	asked := k.provider.requests()
-	require.Contains(t, asked[0].raw, `{"source":{"url":"https://pictures.example/a.png","type":"url"},"type":"image"}`)
+	require.Contains(t, asked[0].raw, `{"source":{"type":"url","url":"https://pictures.example/a.png"},"type":"image"}`)
 	require.Contains(t, asked[1].raw, `{"detail":"low","image_url":"https://pictures.example/a.png","type":"input_image"}`)
 	require.Contains(t, asked[2].raw, `"url":"https://pictures.example/a.png"`)
 }
