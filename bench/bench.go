@@ -165,6 +165,9 @@ func scenarios() []scenario {
 		{"sessions", "list -records sessions of a project in pages of 100", "bench-echo", runSessions, map[string]string{
 			"nodes": "3", "records": "100000", "concurrency": "4", "rate": "150", "duration": "30s",
 		}, worldClient},
+		{"spans", "report spans of OpenTelemetry, -records in a report, each report a trace of its own", "", runSpans, map[string]string{
+			"nodes": "1", "concurrency": "16", "duration": "20s",
+		}, worldClient},
 	}
 }
 

@@ -75,6 +75,7 @@ client() { # the Client API
   together "Responses over the conversation server's own send, 64 callers" responses -duration $long -warm-up $warm
   together "A2A message/send over the conversation server's own send, 64 callers" a2a -duration $long -warm-up $warm
   together "Sessions: pages of 100, three nodes" sessions -records $sessions -duration $pages -warm-up $warm
+  together "Spans of OpenTelemetry, 200 in a report, one node" spans -duration $calls -warm-up $warm
   printf '\n## A token that is known\n\n    go test ./httpedge/token -run x -bench Hit\n\n'
   go test ./httpedge/token -run '^$' -bench Hit -benchtime $validations | grep -E '^Benchmark' | sed 's/^/    /'
 }

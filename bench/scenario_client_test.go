@@ -22,8 +22,9 @@ type fakeAPI struct {
 
 	mu struct {
 		sync.Mutex
-		sessions []string // as the list shows them, oldest first
-		model    string   // base URL of the model that was recorded
+		sessions []string       // as the list shows them, oldest first
+		model    string         // base URL of the model that was recorded
+		traces   map[string]int // spans by trace
 	}
 }
 
@@ -57,6 +58,7 @@ func (f *fakeAPI) start(t *testing.T) string {
 	})
 	mux.HandleFunc("POST /api/client/v1/models", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
 	mux.HandleFunc("POST /api/client/v1/chat/completions", f.complete)
+	mux.HandleFunc("POST /api/client/v1/traces", f.trace)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+fakeToken {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -67,6 +69,32 @@ func (f *fakeAPI) start(t *testing.T) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// trace takes a report, but one whose spans are of several traces.
+func (f *fakeAPI) trace(w http.ResponseWriter, r *http.Request) {
+	var report struct {
+		ResourceSpans []struct {
+			ScopeSpans []struct{ Spans []struct{ TraceID string } }
+		}
+	}
+	_ = json.NewDecoder(r.Body).Decode(&report) // what is none has no spans
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.traces == nil {
+		f.mu.traces = map[string]int{}
+	}
+	stored := 0
+	for _, resource := range report.ResourceSpans {
+		for _, scope := range resource.ScopeSpans {
+			for _, span := range scope.Spans {
+				if f.mu.traces[span.TraceID]++; span.TraceID == scope.Spans[0].TraceID {
+					stored++
+				}
+			}
+		}
+	}
+	fmt.Fprintf(w, `{"success":true,"sessionsIngested":1,"eventsStored":%d,"spansProcessed":%d}`, stored, stored)
 }
 
 func (f *fakeAPI) create(w http.ResponseWriter, _ *http.Request) {
@@ -153,6 +181,18 @@ func TestA2AOverSend(t *testing.T) {
 	require.Zero(t, code, stderr, report.Errors)
 	require.Positive(t, report.Numbers["message/send over send"])
 	require.Positive(t, report.Numbers["message/send in a new session over create and send"])
+}
+
+// TestSpans: every report is a trace of its own, whose spans are told by the second.
+func TestSpans(t *testing.T) {
+	f := &fakeAPI{}
+	code, report, stderr := run(t, "spans", "-url", f.start(t), "-token", fakeToken, "-concurrency", "2", "-count", "6", "-records", "3", "-warm-up", "0s", "-json")
+	require.Zero(t, code, stderr, report.Errors)
+	require.Len(t, f.mu.traces, 6)
+	for _, spans := range f.mu.traces {
+		require.Equal(t, 3, spans)
+	}
+	require.InDelta(t, 3*report.PerSecond, report.Numbers["spans per second"], 1e-6)
 }
 
 func TestWrongListFailsTheRun(t *testing.T) {
