@@ -35,6 +35,8 @@ type Shield struct {
 	Rules Rules
 	DLP   DLP
 	LLM   LLM
+
+	version string
 }
 
 // Of reads a recorded shield. What it does not know is refused: a rule that is dropped would let through what it was made for.
@@ -50,6 +52,7 @@ func Of(record *directorypb.Shield) (*Shield, *failure.Failure) {
 		return nil, wrong
 	}
 	s.LLM.fill()
+	s.version = s.sum()
 	return s, nil
 }
 
@@ -110,7 +113,9 @@ func Default(tenantID, projectID string) *directorypb.Shield {
 }
 
 // Version names what a shield decides by: it changes when that does.
-func (s *Shield) Version() string {
+func (s *Shield) Version() string { return s.version }
+
+func (s *Shield) sum() string {
 	decides := []any{s.GetMode(), s.Rules, s.DLP}
 	if s.LLM.Judge.Enabled {
 		decides = append(decides, s.LLM)

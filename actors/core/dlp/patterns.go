@@ -35,9 +35,10 @@ type token struct {
 	least, most int
 }
 
-// tokens are in the order in which they are tried: longer prefixes before those that begin them.
-var tokens = sync.OnceValue(func() []token { //nolint:gochecknoglobals // computed once, never changed
-	return []token{
+// tokens are the tokens by their first byte, in the order in which they are tried: longer prefixes before those that begin them.
+var tokens = sync.OnceValue(func() *[256][]token { //nolint:gochecknoglobals // computed once, never changed
+	var by [256][]token
+	for _, t := range []token{
 		{CloudKeyID, "AKIA", isUpperNumber, 16, 16},
 		{CloudKeyID, "ASIA", isUpperNumber, 16, 16},
 		{CloudAPIKey, "AIza", isURLSafe, 35, 35},
@@ -70,7 +71,10 @@ var tokens = sync.OnceValue(func() []token { //nolint:gochecknoglobals // comput
 		{MailKey, "key-", isHex, 32, 32},
 		{ServiceToken, "service_", isHex, 64, 64},
 		{SignedToken, "eyJ", isDotted, 20, 8 << 10},
+	} {
+		by[t.prefix[0]] = append(by[t.prefix[0]], t)
 	}
+	return &by
 })
 
 // tokenAt finds a token that begins at a word, but not in the middle of what could be one: so nothing is read again and again.
@@ -78,8 +82,8 @@ func (s *scanner) tokenAt(v view, i int) (end int, found bool) {
 	if i > 0 && (v.text[i-1] == '-' || v.text[i-1] == '.' && v.text[i] == 'e') {
 		return i, false
 	}
-	for _, t := range tokens() {
-		if t.prefix[0] != v.text[i] || !strings.HasPrefix(v.text[i:], t.prefix) {
+	for _, t := range tokens()[v.text[i]] {
+		if !strings.HasPrefix(v.text[i:], t.prefix) {
 			continue
 		}
 		end := i + len(t.prefix)

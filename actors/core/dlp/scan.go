@@ -115,8 +115,8 @@ func (s *scanner) view(v view) {
 
 // wordAt looks at what begins at i, the first character of a word, and returns where to go on.
 func (s *scanner) wordAt(v view, i int) int {
-	for _, look := range []func(view, int) (int, bool){s.tokenAt, s.account, s.sixth, s.word} {
-		if end, found := look(v, i); found {
+	for _, look := range [...]func(*scanner, view, int) (int, bool){(*scanner).tokenAt, (*scanner).account, (*scanner).sixth, (*scanner).word} {
+		if end, found := look(s, v, i); found {
 			return end
 		}
 	}
