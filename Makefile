@@ -28,7 +28,7 @@ help: ## list the targets
 
 build: ## build bin/parley
 	@mkdir -p $(BIN)
-	@[ -x $(BIN)/parley ] || echo "The first build downloads 140 MB of Go modules and compiles about 1,000 packages: some three minutes on two cores. Each is named when it is its turn."
+	@[ -x $(BIN)/parley ] || echo "The first build downloads 130 MB of Go modules and compiles about 1,000 packages: some three minutes on two cores. Each is named when it is its turn."
 	$(GO) build -v -ldflags '-s -w' -o $(BIN)/parley ./cmd/parley
 
 run: build ## build, start one node on its embedded defaults, say where to click and what to curl
