@@ -69,15 +69,6 @@ func New(config Config, parts Parts) *API {
 	}
 }
 
-// create returns a command of the request's caller that makes something of a kind, and its id: a repeated request (Idempotency-Key) makes the same
-// again, which is answered with what it has become.
-func (a *API) create(ctx context.Context, kind string) (id, commandID string) {
-	if key := endpoint.RequestKey(ctx); key != "" {
-		return a.ids.NewIDFrom(kind, key), key + "/create"
-	}
-	return a.ids.NewID(kind), a.ids.NewID("cmd")
-}
-
 // command returns a command of the request's caller. Its id makes a retry on the way to the owner harmless.
 func (a *API) command(ctx context.Context, conversationID string) *conversationpb.Command {
 	return &conversationpb.Command{

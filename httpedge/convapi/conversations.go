@@ -54,9 +54,8 @@ func (a *API) createConversation(ctx context.Context, in *body.CreateConversatio
 	if !ok {
 		return nil, notFound(failure.AgentNotFound)
 	}
-	id, commandID := a.create(ctx, "conv")
-	command := a.command(ctx, id)
-	command.CommandId = commandID
+	command := a.command(ctx, endpoint.MintID(ctx, a.ids, "conv", ""))
+	command.CommandId = endpoint.CommandID(ctx, a.ids, "create") // a repeated request is answered with what the first one made
 	if err := a.mayBudget(ctx, command, agent, in.Budget.Budget); err != nil {
 		return nil, err
 	}

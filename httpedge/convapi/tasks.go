@@ -99,9 +99,8 @@ func (a *API) createTask(ctx context.Context, in *createTaskIn) (*body.TaskEnvel
 			return nil, failure.New(failurepb.Code_VALIDATION, failure.CallbackRefused).In("callbackUrl").Param("problem", err)
 		}
 	}
-	id, commandID := a.create(ctx, "task")
-	command := a.taskCommand(ctx, id)
-	command.CommandId = commandID
+	command := a.taskCommand(ctx, endpoint.MintID(ctx, a.ids, "task", ""))
+	command.CommandId = endpoint.CommandID(ctx, a.ids, "create") // as for conversations
 	if a.config.UserIDFromBody && !command.Caller.Identified && in.UserID != "" {
 		command.Caller.UserId = endpoint.OutsideUser(in.UserID)
 	}

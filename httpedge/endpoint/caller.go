@@ -138,6 +138,28 @@ func RequestIDFrom(ctx context.Context) string {
 	return ""
 }
 
+// MintID makes an id for what the request creates; a repeated request gets the same one (RequestKey). With like it routes to the shard of that id.
+func MintID(ctx context.Context, ids IDs, kind, like string) string {
+	key := RequestKey(ctx)
+	switch {
+	case key != "" && like != "":
+		return ids.NewIDFromFor(kind, key, like)
+	case key != "":
+		return ids.NewIDFrom(kind, key)
+	case like != "":
+		return ids.NewIDFor(kind, like)
+	}
+	return ids.NewID(kind)
+}
+
+// CommandID is the id of a command of the request. step names it within the request, so that a repeated request repeats the same command.
+func CommandID(ctx context.Context, ids IDs, step string) string {
+	if key := RequestKey(ctx); key != "" {
+		return key + "/" + step
+	}
+	return ids.NewID("cmd")
+}
+
 // RequestKey is a text that is the same when the same request is repeated, also after a crash in between, and as hard to guess
 // as an id; "" when the caller sent no Idempotency-Key, or the route does not take one. Ids and command ids that a handler
 // makes from it let the repetition do nothing twice.

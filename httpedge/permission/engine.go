@@ -122,9 +122,7 @@ func (e *Engine) refuse(caller endpoint.Caller, where Where, decision *decisionp
 	}
 	decision.TenantId, decision.ProjectId, decision.UserId = caller.TenantID, caller.ProjectID, caller.UserID
 	decision.Route = cut(where.Method() + " " + where.Path())
-	if caller.Grant != nil {
-		decision.TokenId = caller.Grant.Token.GetId()
-	}
+	decision.TokenId = caller.TokenID()
 	return refused.With("reason", decision.GetText()).With("decisionId", e.log.add(decision, time.Now()))
 }
 

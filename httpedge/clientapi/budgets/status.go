@@ -79,8 +79,8 @@ func (a *api) budgetStatus(ctx context.Context, in *statusInput) (*budgetStatusO
 	if in.Scope != quota.Tenant {
 		call.UserID = caller.UserID
 	}
-	if in.Scope == quota.Token && caller.Grant != nil {
-		call.TokenID = caller.Grant.Token.GetId()
+	if in.Scope == quota.Token {
+		call.TokenID = caller.TokenID()
 	}
 	if in.Model != "" {
 		if model, none := a.Catalog.Model(ctx, caller.ProjectID, in.Model); none == nil {

@@ -28,31 +28,15 @@ func (a *API) Filer() filing.Filer {
 func (a *API) Command(ctx context.Context, conversationID, step string) *conversationpb.Command {
 	return &conversationpb.Command{
 		ConversationId: conversationID,
-		CommandId:      a.commandID(ctx, step),
+		CommandId:      endpoint.CommandID(ctx, a.IDs, step),
 		Caller:         callerOf(ctx),
 		IssuedAt:       time.Now().UnixMilli(),
 	}
 }
 
-func (a *API) commandID(ctx context.Context, step string) string {
-	if key := endpoint.RequestKey(ctx); key != "" {
-		return key + "/" + step
-	}
-	return a.IDs.NewID("cmd")
-}
-
 // Mint makes an id for what the request creates; a repeated request gets the same one. With like it routes to the shard of that id.
 func (a *API) Mint(ctx context.Context, kind, like string) string {
-	key := endpoint.RequestKey(ctx)
-	switch {
-	case key != "" && like != "":
-		return a.IDs.NewIDFromFor(kind, key, like)
-	case key != "":
-		return a.IDs.NewIDFrom(kind, key)
-	case like != "":
-		return a.IDs.NewIDFor(kind, like)
-	}
-	return a.IDs.NewID(kind)
+	return endpoint.MintID(ctx, a.IDs, kind, like)
 }
 
 // callerOf is the caller as the rules know it.

@@ -8,6 +8,7 @@ import (
 
 	"parley/actors/core/entity"
 	"parley/actors/core/failure"
+	"parley/httpedge/endpoint"
 	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -98,5 +99,5 @@ func RunFailure(err error) error {
 
 // RunCommand returns a command of the request's caller to a run, see Command.
 func (a *API) RunCommand(ctx context.Context, id, step string) *runpb.Command {
-	return &runpb.Command{RunId: id, CommandId: a.commandID(ctx, step), Caller: callerOf(ctx)}
+	return &runpb.Command{RunId: id, CommandId: endpoint.CommandID(ctx, a.IDs, step), Caller: callerOf(ctx)}
 }
