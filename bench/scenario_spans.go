@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"math/rand/v2"
 	"strconv"
 )
@@ -22,9 +21,9 @@ func runSpans(ctx context.Context, o *Options, live *progress) (*Report, error) 
 	}
 	defer c.close()
 	spans := cmp.Or(o.Records, defaultSpans)
-	template := spansOf(spans)
-	if template == nil {
-		return nil, errors.New("spans are no JSON")
+	template, err := spansOf(spans)
+	if err != nil {
+		return nil, err
 	}
 	reports := make([][]byte, o.Concurrency) // one for each caller, who writes another trace into it each time
 	for i := range reports {
@@ -70,7 +69,7 @@ func retrace(report []byte) {
 }
 
 // spansOf is a report of model calls and tools below one root, about 500 bytes a span, as the semantic conventions for generative AI name them.
-func spansOf(n int) []byte {
+func spansOf(n int) ([]byte, error) {
 	type value map[string]any
 	text := func(key, said string) value { return value{"key": key, "value": value{"stringValue": said}} }
 	number := func(key string, said int) value {
@@ -92,12 +91,8 @@ func spansOf(n int) []byte {
 			spans[i]["parentSpanId"] = strconv.FormatUint(1<<60, 16)
 		}
 	}
-	report, err := json.Marshal(value{"resourceSpans": []value{{
+	return json.Marshal(value{"resourceSpans": []value{{
 		"resource":   value{"attributes": []value{text("service.name", "bench")}},
 		"scopeSpans": []value{{"scope": value{"name": "bench"}, "spans": spans}},
 	}}})
-	if err != nil {
-		return nil
-	}
-	return report
 }

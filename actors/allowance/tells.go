@@ -3,6 +3,7 @@ package allowance
 import (
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/money"
 	"parley/actors/core/quota"
 	"parley/actors/core/subscription"
 	"parley/actors/kit"
@@ -39,16 +40,13 @@ func tells(before, after proto.Message, events []proto.Message) (notices []kit.N
 			for _, threshold := range quota.Crossed(limit, quota.Used(was, limit, now), spent) {
 				notices = append(notices, kit.Notice{
 					TenantID: call.GetTenantId(), ProjectID: limit.GetProjectId(), Type: subscription.BudgetAlert, About: limit.GetPolicy(), At: now,
-					Data: alertData{limit.GetPolicy(), windowText(limit.GetUnit()), threshold, float64(spent) / nano, float64(limit.GetMost()) / nano},
+					Data: alertData{limit.GetPolicy(), windowText(limit.GetUnit()), threshold, money.USD(spent), money.USD(limit.GetMost())},
 				})
 			}
 		}
 	}
 	return notices
 }
-
-// nano is a dollar in nano-dollars.
-const nano = 1e9
 
 func windowText(unit allowancepb.Unit) string {
 	if unit == allowancepb.Unit_MONTH {

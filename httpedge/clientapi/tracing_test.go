@@ -225,6 +225,7 @@ func serveTraces(t *testing.T) *traceKit {
 			return nil, conversation.Missing()
 		})
 		parts.Entities, parts.IDs, parts.Door, parts.CanTrace = entities, new(endpointtest.IDs), k.door, func() bool { return k.ready }
+		parts.Policies = policiesOf(parts.Catalog)
 		return nil
 	})
 	return k

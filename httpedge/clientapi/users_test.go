@@ -98,14 +98,18 @@ func serveClient(t *testing.T, more func(*userKit, *clientapi.Parts) map[string]
 
 // accountsIn are the accounts in a directory.
 func accountsIn(records *collectiontest.Records) *identity.Accounts {
-	recorded := catalog.New(records, catalog.Env{})
 	return identity.New(records, identity.Env{
 		NewID: new(endpointtest.IDs).NewID, Now: time.Now, Random: func(into []byte) { _, _ = rand.Read(into) },
-		Policies: func(tenantID string) []*quota.Policy {
-			policies, _ := recorded.Policies(tenantID)
-			return policies
-		},
+		Policies: policiesOf(catalog.New(records, catalog.Env{})),
 	})
+}
+
+// policiesOf are the quota policies in a catalog.
+func policiesOf(recorded *catalog.Catalog) func(tenantID string) []*quota.Policy {
+	return func(tenantID string) []*quota.Policy {
+		policies, _ := recorded.Policies(tenantID)
+		return policies
+	}
 }
 
 // catalogIn is the catalog in a directory.

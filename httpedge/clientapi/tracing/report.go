@@ -168,9 +168,7 @@ func (a *api) idOf(kind string, caller endpoint.Caller, name string) string {
 // store adds to a session, in one append unless its events are large. It joins its thread first, so that it can be found.
 func (a *api) store(ctx context.Context, caller endpoint.Caller, put *tracepb.Put) (*tracepb.Reply, error) {
 	put.TenantId, put.ProjectId, put.KeepMs = caller.TenantID, caller.ProjectID, a.Config.TraceRetention.Milliseconds()
-	if err := a.bound(caller, put); err != nil {
-		return nil, err
-	}
+	a.bound(caller, put)
 	id := a.idOf(tracing.Prefix, caller, put.GetSessionId())
 	named := put.GetRecord().GetThreadId()
 	if named == put.GetSessionId() {

@@ -94,23 +94,16 @@ func (a *api) enter(ctx context.Context) (endpoint.Caller, error) {
 
 // callOf is a report as quota policies see it.
 func callOf(caller endpoint.Caller) *quota.Call {
-	call := &quota.Call{TenantID: caller.TenantID, ProjectID: caller.ProjectID, UserID: caller.UserID, Domain: quota.Tracing}
-	if caller.Grant != nil {
-		call.TokenID = caller.Grant.Token.GetId()
-	}
-	return call
+	return &quota.Call{TenantID: caller.TenantID, ProjectID: caller.ProjectID, UserID: caller.UserID, TokenID: caller.TokenID(), Domain: quota.Tracing}
 }
 
 // bound puts into what is reported what the quota policies of its tenant say: how many events its session may have, which the session
 // itself decides, and for how long it is kept.
-func (a *api) bound(caller endpoint.Caller, put *tracepb.Put) error {
-	if a.Door == nil || !a.Door.Guards(caller.TenantID) {
-		return nil
+func (a *api) bound(caller endpoint.Caller, put *tracepb.Put) {
+	if a.Policies == nil {
+		return
 	}
-	policies, err := a.Catalog.Policies(caller.TenantID)
-	if err != nil {
-		return err
-	}
+	policies := a.Policies(caller.TenantID)
 	if force := quota.InForce(policies, callOf(caller)); force != nil {
 		if most, said := force.PerRequest[quota.MaxEvents]; said && most >= 0 {
 			put.MaxEvents = &most
@@ -121,5 +114,4 @@ func (a *api) bound(caller endpoint.Caller, put *tracepb.Put) error {
 	if policy != nil && days < put.GetKeepMs()/day {
 		put.KeepMs = max(days*day, 1) // of none it is gone with the next sweep
 	}
-	return nil
 }
