@@ -143,14 +143,15 @@ func (n *Node) AwaitReady(ctx context.Context) error {
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for {
-		if n.Ready(ctx) {
+		unready := n.Unready(ctx)
+		if unready == nil {
 			return nil
 		}
 		select {
 		case <-p.exited:
 			return fmt.Errorf("%s ended before it was ready: %w; its log is %s", n.Name, exitError(p), n.Log)
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w; its log is %s", n.Name, ctx.Err(), n.Log)
+			return fmt.Errorf("%s is not ready in time: %w; its log is %s", n.Name, unready, n.Log)
 		case <-again.C:
 		}
 	}
@@ -164,21 +165,27 @@ func exitError(p *process) error {
 }
 
 // Ready checks once whether the node is ready.
-func (n *Node) Ready(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+func (n *Node) Ready(ctx context.Context) bool { return n.Unready(ctx) == nil }
+
+// Unready asks the node once why it is not ready, within 10 s; nil if it is.
+func (n *Node) Unready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.OpsURL()+"/readyz", nil)
 	if err != nil {
-		return false
+		return fmt.Errorf("ask whether %s is ready: %w", n.Name, err)
 	}
 	request.Close = true // a kept-alive connection might be to a dead process
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return false
+		return fmt.Errorf("ask whether %s is ready: %w", n.Name, err)
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10)) // only the status matters
+	said, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10)) // the status decides, the words are for people
 	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s is not ready: %s", n.Name, said)
+	}
+	return nil
 }
 
 // Kill kills the node's process, frozen or not, and waits until it is gone. It does nothing if there is none.

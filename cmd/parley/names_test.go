@@ -30,8 +30,8 @@ func ends(t *testing.T, n *nodes.Node, within time.Duration) {
 // allReady says which of some nodes is not ready.
 func allReady(ctx context.Context, all ...*nodes.Node) error {
 	for _, n := range all {
-		if !n.Ready(ctx) {
-			return fmt.Errorf("%s at %s is not ready", n.Name, n.Listen)
+		if err := n.Unready(ctx); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -31,6 +31,7 @@ func pageMarkdown(t *testing.T) string {
   - id: writer
     name: Writer
     model: {provider: scripted, script: {token_interval: 10ms, steps: [{text: %s}]}, price: {input: 1, output: 10}}
+    experience: {feedback: {enabled: true}}
 `, text)
 }
 
@@ -61,7 +62,10 @@ func TestPageMarkdown(t *testing.T) {
 	b.see(body + `.querySelector('p .math mfrac') !== null && ` + body + `.querySelector('div.math msup') !== null && ` + body + `.querySelectorAll('math').length === 2 && ` + body + `.textContent.includes('some cost $5, some $10')`)
 	b.see(body + `.querySelectorAll('div.math')[1].textContent.includes('\\href{javascript')`) // as it was written
 	b.press(body + `.querySelector('.note-mark')`)
-	b.see(`document.activeElement.matches('.footnote') && document.activeElement.querySelector('em').textContent === 'tax'`)
+	onNote := `document.activeElement.matches('.footnote') && document.activeElement.querySelector('em').textContent === 'tax'`
+	b.see(onNote)
+	b.press(lastAnswer + `.querySelector('[data-rating=up]')`) // by script, which moves no focus; the message is drawn anew around its text
+	b.see(lastAnswer + `.querySelector('[data-rating=up]').ariaPressed === 'true' && ` + onNote)
 	links := strings.Split(b.tell(pageIdle, `[...`+body+`.querySelectorAll('a')].map((a) => [a.href, a.target, a.rel].join(' ')).join('\n')`), "\n")
 	require.Equal(t, []string{
 		"https://example.com/fees _blank noopener noreferrer", "https://example.com/terms _blank noopener noreferrer",

@@ -136,7 +136,7 @@ export class Transcript {
     node.content = message.content;
     node.calls = message.toolCalls;
     const kept = this.streaming?.node === node ? [...node.children].filter(isFlow) : this.flow(node, message.role, message.content, message.toolCalls);
-    node.replaceChildren(...kept);
+    put(node, kept, []); // not replaced: a focus and a selection in what stays are kept
     node.classList.remove('past');
     if (message.files?.length) node.append(fileChips(message.files, this.guarded));
     if (message.metadata?.edited) node.append(element('span', 'note', 'edited'));
