@@ -63,7 +63,10 @@ func NewDeliveries(config DeliveriesConfig) (*Deliveries, error) {
 	if config.Registerer != nil {
 		config.Registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "parley_actors_waiting_deliveries", Help: "Attempts to deliver that wait for room on this node.",
-		}, func() float64 { return float64(lanes.Waiting()) }))
+		}, func() float64 { return float64(lanes.Waiting()) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "parley_actors_running_deliveries",
+			Help: "Attempts to deliver that this node makes now. An attempt ends when what came of it is stored.",
+		}, func() float64 { return float64(lanes.Running()) }))
 	}
 	return d, nil
 }

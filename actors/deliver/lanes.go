@@ -173,6 +173,13 @@ func (l *Lanes) Waiting() int {
 	return l.mu.waiting
 }
 
+// Running is how many places are taken.
+func (l *Lanes) Running() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.running
+}
+
 // Stop forgets the jobs that wait, ends the context of those that run, and waits for them.
 func (l *Lanes) Stop() {
 	l.mu.Lock()

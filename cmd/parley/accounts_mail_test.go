@@ -155,6 +155,12 @@ func mailsOfACluster(t *testing.T, c *cluster, at []*visitor, server *mailertest
 	statuses := atOnce(6, func(i int) int { return at[i%len(at)].call(t, "POST", "/auth/forgot-password", body).status })
 	require.Equal(t, map[int]int{200: 3, 429: 3}, statuses, "three in the whole cluster, exactly")
 	require.Eventually(t, func() bool { return server.Tries() >= 3 }, waitLong, waitStep)
+	for _, n := range c.Nodes() { // an attempt that dies with its node counts as lost after three minutes, which is not what this is about
+		require.Eventually(t, func() bool {
+			_, text := at[0].try("GET", n.OpsURL()+"/metrics", nil)
+			return strings.Contains(string(text), "\nparley_actors_running_deliveries 0\n")
+		}, waitLong, waitStep)
+	}
 	require.NoError(t, c.Nodes()[2].Kill())
 	server.Refuse(nil)
 	require.NoError(t, c.Nodes()[2].Start(t.Context()))

@@ -35,11 +35,11 @@ func otherAgents(t *testing.T, n *tenant) map[string]string {
 	return made
 }
 
-// clientsOfA2A runs the official clients, unchanged: for Node.js of protocol 0.3 and 1.0, and for Go.
+// clientsOfA2A runs the official clients, unchanged: for Node.js of protocol 0.3 and 1.0, and for Go. One after the other: what asks
+// to run beside others gets its turn after every test of the package that asked before.
 func clientsOfA2A(t *testing.T, h apiCaller, agents map[string]string) {
 	t.Helper()
 	t.Run("node", func(t *testing.T) {
-		t.Parallel()
 		var names []string
 		for _, version := range []string{"v03", "v10"} {
 			for _, name := range []string{"message", "stream", "subscribe", "question", "cancel", "errors", "two_at_once", "push"} {
@@ -49,7 +49,6 @@ func clientsOfA2A(t *testing.T, h apiCaller, agents map[string]string) {
 		runCases(t, filepath.Join("testdata", "a2a"), []string{nodeWith(t, "a2a", "a2a-v03"), "clients.mjs"}, h, agents, names)
 	})
 	t.Run("go", func(t *testing.T) {
-		t.Parallel()
 		client, err := goClient()
 		require.NoError(t, err)
 		runCases(t, ".", []string{client}, h, agents, []string{"go_message", "go_stream", "go_question", "go_refused", "go_push"})

@@ -66,6 +66,7 @@ func refused() map[string]string {
 
 // TestExamplesRun: a page that offers to try an operation sends the example of its body: whatever the document offers is taken.
 func TestExamplesRun(t *testing.T) {
+	t.Parallel()
 	c := aloneConfig(t)
 	c.Outbound.Allow, c.Accounts.HashCost = []string{"127.0.0.0/8"}, bcrypt.MinCost
 	c.BootstrapToken = config.Secret("tok_" + strings.Repeat("e", 40))

@@ -21,6 +21,7 @@ import (
 // TestTransferAtRest: a transfer that is to wait for turns is refused while one runs, which then ends where it began. Nothing waits for a
 // successor that does not answer.
 func TestTransferAtRest(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: three whole nodes")
 	}
