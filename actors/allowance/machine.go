@@ -100,7 +100,7 @@ func enter(s *step, c *allowancepb.Enter) *machine.Failure {
 	}
 	forget(s)
 	call = proto.CloneOf(call)
-	call.ExpiresAt, call.Held, call.LetInAt = s.Now+c.GetLeaseMs(), 0, 0
+	call.ExpiresAt, call.LeaseMs, call.Held, call.LetInAt = s.Now+c.GetLeaseMs(), c.GetLeaseMs(), 0, 0
 	at := find(s.State().GetWaiting(), call.GetId())
 	switch {
 	case at >= 0 && call.GetHurried() == s.State().GetWaiting()[at].GetHurried():
@@ -190,6 +190,7 @@ func advance(s *step, asker string) {
 		if verdict.reached == nil {
 			in := proto.CloneOf(call)
 			in.Held, in.LetInAt = verdict.held, s.Now
+			in.ExpiresAt = max(in.GetExpiresAt(), s.Now+in.GetLeaseMs()) // it was heard of last when it began to wait
 			s.Emit(&allowancepb.Event{Body: &allowancepb.Event_LetIn{LetIn: in}})
 		} else {
 			s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Settled{Settled: &allowancepb.Settled{Id: call.GetId()}}})

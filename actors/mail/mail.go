@@ -20,6 +20,9 @@ import (
 // ListDue is the list of all mails by when their next attempt is due, or counts as lost.
 const ListDue = "mail/due"
 
+// ListTrying is the list of the mails of which an attempt is under way: a new owner of their shard activates them.
+const ListTrying = "mail/trying"
+
 // Server is the target under which attempts have their share of the node's room: there is one mail server.
 const Server = "mail"
 
@@ -57,6 +60,8 @@ func New(sender delivery.Sender, post Post) kit.Entity {
 			}
 			return nil
 		},
+		Busy:    kit.Is(trying),
+		Running: ListTrying,
 		Due: kit.Due{List: ListDue, Command: func(id string) proto.Message {
 			return &mailpb.Command{Id: id, Body: &mailpb.Command_Due{Due: &mailpb.Due{}}}
 		}},
@@ -81,7 +86,7 @@ type (
 )
 
 func rules() table {
-	send, posted, due := (*mailpb.Command).GetSend, (*mailpb.Command).GetPosted, (*mailpb.Command).GetDue
+	send, posted, due, recover := (*mailpb.Command).GetSend, (*mailpb.Command).GetPosted, (*mailpb.Command).GetDue, (*mailpb.Command).GetRecover
 	return table{
 		Prefix: "mail",
 		Phases: []kit.Phase{waiting},
@@ -93,14 +98,33 @@ func rules() table {
 			kit.On(posted, nothing[*deliverypb.Report]).From(kit.Absent),
 			kit.On(due, again).From(waiting).To(kit.Same, kit.Absent),
 			kit.On(due, nothing[*mailpb.Due]).From(kit.Absent),
+			kit.On(recover, lost).From(waiting).To(kit.Same, kit.Absent),
 		},
 		Missing: missing,
 		Apply:   apply,
 		Reply:   func(*mailpb.State) proto.Message { return &mailpb.Reply{} },
+		Recover: func(s *mailpb.State) *mailpb.Command {
+			if !trying(s) {
+				return nil
+			}
+			return &mailpb.Command{Id: s.GetId(), Body: &mailpb.Command_Recover{Recover: &mailpb.Recover{}}}
+		},
 		Project: func(before, after *mailpb.State, _ []proto.Message, into *logpb.Append) {
-			machine.Relist(into, ListDue, cmp.Or(after.GetId(), before.GetId()), before.GetDelivery().GetNextAt(), after.GetDelivery().GetNextAt())
+			id := cmp.Or(after.GetId(), before.GetId())
+			machine.Relist(into, ListDue, id, before.GetDelivery().GetNextAt(), after.GetDelivery().GetNextAt())
+			machine.Relist(into, ListTrying, id, tryingSince(before), tryingSince(after))
 		},
 	}
+}
+
+func trying(s *mailpb.State) bool { return s.GetDelivery().GetTrying() }
+
+// tryingSince is the score of a mail in ListTrying, whose order says nothing.
+func tryingSince(s *mailpb.State) int64 {
+	if trying(s) {
+		return s.GetDelivery().GetAt()
+	}
+	return 0
 }
 
 func missing() *machine.Failure { return failure.New(failurepb.Code_NOT_FOUND, failure.EntityNotFound) }
@@ -116,6 +140,7 @@ func write(s *step, letter *mailpb.Letter) *machine.Failure {
 		return failure.New(failurepb.Code_VALIDATION, failure.BadMail)
 	}
 	first := Policy().Begin(delivery.New(s.Command.GetId(), "", s.Now), s.Now)
+	first.Next.Trying = true
 	s.Emit(&mailpb.Event{Body: &mailpb.Event_Written{Written: &mailpb.State{
 		Id: s.Command.GetId(), Letter: letter, Delivery: first.Next,
 	}}})
@@ -139,6 +164,16 @@ func again(s *step, _ *mailpb.Due) *machine.Failure {
 	return nil
 }
 
+// lost puts off an attempt of an owner that is no more, or of this one before it was read from storage again: whether it came through is
+// not known yet, and who waits for a mail shall not wait until nobody would report on it any more. A report that comes still counts.
+func lost(s *step, _ *mailpb.Recover) *machine.Failure {
+	if d := s.Before.GetDelivery(); trying(s.Before) {
+		next, _ := Policy().Report(d, &deliverypb.Report{Id: d.GetId(), Attempt: d.GetAttempt() - 1, Error: "the node that sent it has stopped"}, s.Now)
+		move(s, next)
+	}
+	return nil
+}
+
 // move stores what becomes of the delivery. A mail that is sent or given up is gone.
 func move(s *step, next delivery.Step) {
 	if next.Next == nil {
@@ -146,6 +181,7 @@ func move(s *step, next delivery.Step) {
 		s.Decision.Reply = &mailpb.Reply{}
 		return
 	}
+	next.Next.Trying = next.Attempt != nil
 	s.Emit(&mailpb.Event{Body: &mailpb.Event_Tried{Tried: &deliverypb.Due{Delivery: next.Next, Error: next.Error}}})
 	if next.Attempt != nil {
 		s.Effect(Try{s.Before.GetLetter(), next.Attempt})

@@ -85,6 +85,7 @@ type Delivery struct {
 	At            int64                  `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`                       // when the owner came to what the message tells
 	Attempt       uint32                 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`             // the next one, from 1
 	NextAt        int64                  `protobuf:"varint,5,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"` // when it is due
+	Trying        bool                   `protobuf:"varint,6,opt,name=trying,proto3" json:"trying,omitempty"`               // of a mail: an attempt is under way, for the owner of that moment
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -152,6 +153,13 @@ func (x *Delivery) GetNextAt() int64 {
 		return x.NextAt
 	}
 	return 0
+}
+
+func (x *Delivery) GetTrying() bool {
+	if x != nil {
+		return x.Trying
+	}
+	return false
 }
 
 // Report says what came of an attempt.
@@ -397,13 +405,14 @@ var File_deliverypb_delivery_proto protoreflect.FileDescriptor
 
 const file_deliverypb_delivery_proto_rawDesc = "" +
 	"\n" +
-	"\x19deliverypb/delivery.proto\x12\x0fparley.delivery\"s\n" +
+	"\x19deliverypb/delivery.proto\x12\x0fparley.delivery\"\x8b\x01\n" +
 	"\bDelivery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05event\x18\x02 \x01(\tR\x05event\x12\x0e\n" +
 	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x18\n" +
 	"\aattempt\x18\x04 \x01(\rR\aattempt\x12\x17\n" +
-	"\anext_at\x18\x05 \x01(\x03R\x06nextAt\"\x9b\x02\n" +
+	"\anext_at\x18\x05 \x01(\x03R\x06nextAt\x12\x16\n" +
+	"\x06trying\x18\x06 \x01(\bR\x06trying\"\x9b\x02\n" +
 	"\x06Report\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x0e\n" +

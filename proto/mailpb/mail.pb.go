@@ -342,6 +342,7 @@ type Command struct {
 	//	*Command_Send
 	//	*Command_Posted
 	//	*Command_Due
+	//	*Command_Recover
 	Body          isCommand_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -418,6 +419,15 @@ func (x *Command) GetDue() *Due {
 	return nil
 }
 
+func (x *Command) GetRecover() *Recover {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Recover); ok {
+			return x.Recover
+		}
+	}
+	return nil
+}
+
 type isCommand_Body interface {
 	isCommand_Body()
 }
@@ -434,11 +444,17 @@ type Command_Due struct {
 	Due *Due `protobuf:"bytes,12,opt,name=due,proto3,oneof"` // from the shell's sweep of due times
 }
 
+type Command_Recover struct {
+	Recover *Recover `protobuf:"bytes,13,opt,name=recover,proto3,oneof"` // from the shell, after the mail was read from storage
+}
+
 func (*Command_Send) isCommand_Body() {}
 
 func (*Command_Posted) isCommand_Body() {}
 
 func (*Command_Due) isCommand_Body() {}
+
+func (*Command_Recover) isCommand_Body() {}
 
 type Due struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -476,6 +492,42 @@ func (*Due) Descriptor() ([]byte, []int) {
 	return file_mailpb_mail_proto_rawDescGZIP(), []int{4}
 }
 
+type Recover struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Recover) Reset() {
+	*x = Recover{}
+	mi := &file_mailpb_mail_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Recover) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Recover) ProtoMessage() {}
+
+func (x *Recover) ProtoReflect() protoreflect.Message {
+	mi := &file_mailpb_mail_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Recover.ProtoReflect.Descriptor instead.
+func (*Recover) Descriptor() ([]byte, []int) {
+	return file_mailpb_mail_proto_rawDescGZIP(), []int{5}
+}
+
 type Reply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -484,7 +536,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_mailpb_mail_proto_msgTypes[5]
+	mi := &file_mailpb_mail_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -496,7 +548,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_mailpb_mail_proto_msgTypes[5]
+	mi := &file_mailpb_mail_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -509,7 +561,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_mailpb_mail_proto_rawDescGZIP(), []int{5}
+	return file_mailpb_mail_proto_rawDescGZIP(), []int{6}
 }
 
 var File_mailpb_mail_proto protoreflect.FileDescriptor
@@ -537,15 +589,17 @@ const file_mailpb_mail_proto_rawDesc = "" +
 	"\awritten\x18\n" +
 	" \x01(\v2\x12.parley.mail.StateH\x00R\awritten\x12,\n" +
 	"\x05tried\x18\v \x01(\v2\x14.parley.delivery.DueH\x00R\x05triedB\x06\n" +
-	"\x04body\"\xa5\x01\n" +
+	"\x04body\"\xd7\x01\n" +
 	"\aCommand\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12)\n" +
 	"\x04send\x18\n" +
 	" \x01(\v2\x13.parley.mail.LetterH\x00R\x04send\x121\n" +
 	"\x06posted\x18\v \x01(\v2\x17.parley.delivery.ReportH\x00R\x06posted\x12$\n" +
-	"\x03due\x18\f \x01(\v2\x10.parley.mail.DueH\x00R\x03dueB\x06\n" +
+	"\x03due\x18\f \x01(\v2\x10.parley.mail.DueH\x00R\x03due\x120\n" +
+	"\arecover\x18\r \x01(\v2\x14.parley.mail.RecoverH\x00R\arecoverB\x06\n" +
 	"\x04body\"\x05\n" +
-	"\x03Due\"\a\n" +
+	"\x03Due\"\t\n" +
+	"\aRecover\"\a\n" +
 	"\x05Reply*<\n" +
 	"\bTemplate\x12\x0f\n" +
 	"\vNO_TEMPLATE\x10\x00\x12\v\n" +
@@ -565,7 +619,7 @@ func file_mailpb_mail_proto_rawDescGZIP() []byte {
 }
 
 var file_mailpb_mail_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_mailpb_mail_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_mailpb_mail_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_mailpb_mail_proto_goTypes = []any{
 	(Template)(0),               // 0: parley.mail.Template
 	(*Letter)(nil),              // 1: parley.mail.Letter
@@ -573,25 +627,27 @@ var file_mailpb_mail_proto_goTypes = []any{
 	(*Event)(nil),               // 3: parley.mail.Event
 	(*Command)(nil),             // 4: parley.mail.Command
 	(*Due)(nil),                 // 5: parley.mail.Due
-	(*Reply)(nil),               // 6: parley.mail.Reply
-	(*deliverypb.Delivery)(nil), // 7: parley.delivery.Delivery
-	(*deliverypb.Due)(nil),      // 8: parley.delivery.Due
-	(*deliverypb.Report)(nil),   // 9: parley.delivery.Report
+	(*Recover)(nil),             // 6: parley.mail.Recover
+	(*Reply)(nil),               // 7: parley.mail.Reply
+	(*deliverypb.Delivery)(nil), // 8: parley.delivery.Delivery
+	(*deliverypb.Due)(nil),      // 9: parley.delivery.Due
+	(*deliverypb.Report)(nil),   // 10: parley.delivery.Report
 }
 var file_mailpb_mail_proto_depIdxs = []int32{
-	0, // 0: parley.mail.Letter.template:type_name -> parley.mail.Template
-	1, // 1: parley.mail.State.letter:type_name -> parley.mail.Letter
-	7, // 2: parley.mail.State.delivery:type_name -> parley.delivery.Delivery
-	2, // 3: parley.mail.Event.written:type_name -> parley.mail.State
-	8, // 4: parley.mail.Event.tried:type_name -> parley.delivery.Due
-	1, // 5: parley.mail.Command.send:type_name -> parley.mail.Letter
-	9, // 6: parley.mail.Command.posted:type_name -> parley.delivery.Report
-	5, // 7: parley.mail.Command.due:type_name -> parley.mail.Due
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	0,  // 0: parley.mail.Letter.template:type_name -> parley.mail.Template
+	1,  // 1: parley.mail.State.letter:type_name -> parley.mail.Letter
+	8,  // 2: parley.mail.State.delivery:type_name -> parley.delivery.Delivery
+	2,  // 3: parley.mail.Event.written:type_name -> parley.mail.State
+	9,  // 4: parley.mail.Event.tried:type_name -> parley.delivery.Due
+	1,  // 5: parley.mail.Command.send:type_name -> parley.mail.Letter
+	10, // 6: parley.mail.Command.posted:type_name -> parley.delivery.Report
+	5,  // 7: parley.mail.Command.due:type_name -> parley.mail.Due
+	6,  // 8: parley.mail.Command.recover:type_name -> parley.mail.Recover
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_mailpb_mail_proto_init() }
@@ -607,6 +663,7 @@ func file_mailpb_mail_proto_init() {
 		(*Command_Send)(nil),
 		(*Command_Posted)(nil),
 		(*Command_Due)(nil),
+		(*Command_Recover)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -614,7 +671,7 @@ func file_mailpb_mail_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_mailpb_mail_proto_rawDesc), len(file_mailpb_mail_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
