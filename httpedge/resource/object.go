@@ -14,21 +14,34 @@ import (
 // afterwards.
 type Object[R, I any] struct {
 	name, component string
-	plural          string // the member that holds all of a list
+	plural, member  string // the name of many, and of what holds them in a list
 	bare            bool   // an answer with one record has no member around it
 	key             string // what the path's parameter is
+	under           func(*I) *string
 	fields          []member[R, I]
 	wrong           func(error) error
 }
 
 // New declares records: name is the member that holds one in an answer ("provider"), component the name of their schema.
 func New[R, I any](name, component string) *Object[R, I] {
-	return &Object[R, I]{name: name, component: component, plural: name + "s", wrong: func(err error) error { return err }}
+	return &Object[R, I]{name: name, component: component, plural: name + "s", member: name + "s", wrong: func(err error) error { return err }}
 }
 
 // Plural is New's name of many where that is not the name and an s.
 func (o *Object[R, I]) Plural(name string) *Object[R, I] {
-	o.plural = name
+	o.plural, o.member = name, name
+	return o
+}
+
+// Member is what holds the records of a list, where their own name says more.
+func (o *Object[R, I]) Member(name string) *Object[R, I] {
+	o.member = name
+	return o
+}
+
+// Under says where the key goes of what a record is made for, which the path of Create has.
+func (o *Object[R, I]) Under(in func(*I) *string) *Object[R, I] {
+	o.under = in
 	return o
 }
 

@@ -216,6 +216,36 @@ func TestBareRecords(t *testing.T) {
 	require.Contains(t, document, `"MouseList"`)
 }
 
+// paw is a record under another one, whose lists come in pages, and whose name is longer than what holds it.
+type paw struct{ mouse, side string }
+
+func TestRecordsUnderOthers(t *testing.T) {
+	o := resource.New[paw, paw]("mousePaw", "Paw").Member("paws").Under(func(in *paw) *string { return &in.mouse })
+	o.Text("mouse", func(p paw) string { return p.mouse })
+	o.Text("side", func(p paw) string { return p.side }).Create(func(in *paw) *string { return &in.side })
+	type query struct {
+		Mouse string `path:"id"`
+		Limit int    `query:"limit"`
+	}
+	declared := []endpoint.Route{
+		resource.Pages(o, "GET /mice/{id}/paws", "mice:read", func(_ context.Context, in *query) ([]paw, resource.Pagination, error) {
+			return []paw{{in.Mouse, "left"}}[:min(in.Limit, 1)], resource.Paginate(in.Limit, 0, 2), nil
+		}),
+		o.Create("POST /mice/{id}/paws", "mice:write", func(_ context.Context, in paw) (paw, error) { return in, nil }),
+	}
+	ask := serve(t, declared)
+	require.Equal(t, `201 {"mousePaw":{"mouse":"m1","side":"left"}}`, ask("POST", "/mice/m1/paws", `{"side":"left","mouse":"m2"}`))
+	require.Equal(t, `200 {"paws":[{"mouse":"m1","side":"left"}],"pagination":{"limit":1,"offset":0,"hasMore":true}}`, ask("GET", "/mice/m1/paws?limit=1", ""))
+	require.Equal(t, `200 {"paws":[],"pagination":{"limit":0,"offset":0,"hasMore":true}}`, ask("GET", "/mice/m1/paws", ""))
+	document := string(openapi.Document(openapi.Info{Error: struct{}{}}, declared))
+	for _, name := range []string{`"listMousePaws"`, `"createMousePaw"`, `"MousePawList"`, `"Pagination"`} {
+		require.Contains(t, document, name)
+	}
+	for at, more := range map[[3]int]bool{{2, 0, 2}: false, {2, 0, 3}: true, {2, 1, 3}: false, {2, 9, 3}: false, {0, 0, 0}: false} {
+		require.Equal(t, more, resource.Paginate(at[0], at[1], at[2]).HasMore, "%v", at)
+	}
+}
+
 func TestChangesOfARecord(t *testing.T) {
 	s := &shelf{notes: []*note{{id: "n1", title: "One", text: "long"}}}
 	ask := serve(t, routes(s))
