@@ -46,10 +46,11 @@ func (o *Object[R, I]) Under(in func(*I) *string) *Object[R, I] {
 }
 
 // Bare answers with a record itself, with {"object": "list", "data": [...]} for many and {"deleted": true, "id": key} for one that is
-// gone, as the fields of such records are in snake_case.
+// gone, as the fields of such records are in snake_case. It leaves what it is called on as it was: both can be in use.
 func (o *Object[R, I]) Bare() *Object[R, I] {
-	o.bare = true
-	return o
+	bare := *o
+	bare.bare = true
+	return &bare
 }
 
 // Failures words the errors of the rules for the surface.
@@ -148,6 +149,13 @@ func (o *Object[R, I]) NullableTime(name string, get func(R) int64) *Field[R, I,
 	}).tagged("format", "date-time")
 }
 
+// OptionalTime declares a time of Unix milliseconds that is left out when there is none.
+func (o *Object[R, I]) OptionalTime(name string, get func(R) int64) *Field[R, I, string] {
+	f := o.Time(name, get)
+	f.omitted = func(record R) bool { return get(record) <= 0 }
+	return f
+}
+
 // Time declares a time of Unix milliseconds.
 func (o *Object[R, I]) Time(name string, get func(R) int64) *Field[R, I, string] {
 	return add[string](o, name, reflect.TypeFor[string](), func(dst []byte, record R) []byte { return wire.AppendTime(dst, get(record)) }).
@@ -163,4 +171,9 @@ func Value[T, R, I, V any](o *Object[R, I], name string, get func(R) V) *Field[R
 		}
 		return shown
 	})
+}
+
+// Written declares a field that looks like V and is written by a function of its own: where that counts, or what is stored is JSON.
+func Written[V, R, I any](o *Object[R, I], name string, write func(dst []byte, record R) []byte) *Field[R, I, V] {
+	return add[V](o, name, reflect.TypeFor[V](), write)
 }
