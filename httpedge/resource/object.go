@@ -14,6 +14,7 @@ import (
 // afterwards.
 type Object[R, I any] struct {
 	name, component string
+	otherwise       string // for component, where the document has one of that name
 	plural, member  string // the name of many, and of what holds them in a list
 	bare            bool   // an answer with one record has no member around it
 	key             string // what the path's parameter is
@@ -25,6 +26,12 @@ type Object[R, I any] struct {
 // New declares records: name is the member that holds one in an answer ("provider"), component the name of their schema.
 func New[R, I any](name, component string) *Object[R, I] {
 	return &Object[R, I]{name: name, component: component, plural: name + "s", member: name + "s", wrong: func(err error) error { return err }}
+}
+
+// Otherwise is the schema's name in a document that has another one of the same name.
+func (o *Object[R, I]) Otherwise(component string) *Object[R, I] {
+	o.otherwise = component
+	return o
 }
 
 // Plural is New's name of many where that is not the name and an s.
@@ -87,6 +94,9 @@ func (o *Object[R, I]) JSON(record R) json.RawMessage { return o.AppendJSON(nil,
 // Type is a struct that looks like the records' JSON, for the API document.
 func (o *Object[R, I]) Type() reflect.Type {
 	fields := []reflect.StructField{named(o.component)}
+	if o.otherwise != "" {
+		fields[0].Tag += reflect.StructTag(` otherwise:"` + o.otherwise + `"`)
+	}
 	for _, field := range o.fields {
 		fields = append(fields, field.answer())
 	}
