@@ -11,6 +11,7 @@ import (
 	"parley/httpedge/convapi/body"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/filing"
+	"parley/httpedge/resource"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -28,32 +29,32 @@ func (a *API) fileRoutes() []endpoint.Route {
 		storageFull = failurepb.Code_STORAGE_FULL
 		storageFail = failurepb.Code_STORAGE_FAILED
 	)
-	files, slow := endpoint.Tag("Files"), endpoint.Timeout(a.config.TransferTimeout)
+	files, slow, o := endpoint.Tag("Files"), endpoint.Timeout(a.config.TransferTimeout), body.Files()
 	return []endpoint.Route{
-		endpoint.On("GET /conversations/{id}/files", "conversation:read", a.listFiles,
+		resource.List(o, "GET /conversations/{id}/files", "conversation:read", a.listFiles,
 			files, endpoint.StaleReads(), endpoint.Summary("List the files of a conversation"),
 			endpoint.Errors(invalid, forbidden, notFound)),
 		endpoint.OnUpload("POST /files", "file:write", a.uploadFile,
 			files, slow, endpoint.Summary("Store a file: its bytes as the body, or JSON with base64"), endpoint.Status(201),
 			endpoint.MaxBody(a.config.MaxFileBody),
 			endpoint.Errors(invalid, forbidden, noFiles, notFound, tooMany, badType, storageFull, storageFail)),
-		endpoint.On("GET /files/{fileId}", "file:read", a.getFile,
+		o.Bare().Read("GET /files/{fileId}", "file:read", "getFile", a.getFile,
 			files, endpoint.Summary("Read a file's record"), endpoint.Errors(invalid, forbidden, notFound)),
 		endpoint.OnBytes("GET /files/{fileId}/content", "file:read", a.downloadFile,
 			files, slow, endpoint.Summary("Read a file's bytes, or a range of them"), endpoint.Media("*/*"),
 			endpoint.Ranged(), endpoint.Errors(invalid, forbidden, notFound)),
-		endpoint.On("DELETE /files/{fileId}", "file:write", a.deleteFile,
+		o.Delete("DELETE /files/{fileId}", "file:write", a.deleteFile,
 			files, endpoint.Summary("Remove a file"),
 			endpoint.Errors(invalid, forbidden, notFound, storageFull, storageFail)),
 	}
 }
 
-func (a *API) listFiles(ctx context.Context, in *conversationIn) (*body.FileList, error) {
+func (a *API) listFiles(ctx context.Context, in *conversationIn) ([]*conversationpb.File, error) {
 	state, err := a.readable(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &body.FileList{Files: filing.Kept(state)}, nil
+	return filing.Kept(state), nil
 }
 
 type uploadFileIn struct {
@@ -91,14 +92,14 @@ func (a *API) uploadFile(ctx context.Context, in *uploadFileIn, upload *endpoint
 	conversation := cmp.Or(in.Conversation, in.ConversationID)
 	if conversation == "" {
 		loose, refused := a.storeLoose(ctx, incoming)
-		return &body.FileEnvelope{File: loose}, refused
+		return body.EnvelopeOf(loose), refused
 	}
 	state, err := a.readable(ctx, conversation)
 	if err != nil {
 		return nil, err
 	}
 	file, err := a.filer.StoreIn(ctx, a.command(ctx, state.GetId()), state, a.agentOf(state), incoming)
-	return &body.FileEnvelope{File: file}, err
+	return body.EnvelopeOf(file), err
 }
 
 // incoming returns the file from either form of body.
@@ -132,9 +133,9 @@ type fileIn struct {
 	ID string `path:"fileId"`
 }
 
-func (a *API) getFile(ctx context.Context, in *fileIn) (*body.FileRecord, error) {
-	file, _, err := a.readableFile(ctx, in.ID)
-	return &body.FileRecord{File: file}, err
+func (a *API) getFile(ctx context.Context, id string) (*conversationpb.File, error) {
+	file, _, err := a.readableFile(ctx, id)
+	return file, err
 }
 
 // readableFile returns a file's record if the caller may see it, and the conversation that it belongs to, if any.
@@ -177,23 +178,18 @@ func (a *API) downloadFile(ctx context.Context, in *fileIn) (*endpoint.File, err
 }
 
 // deleteFile removes a file; one of a conversation through the conversation's rules.
-func (a *API) deleteFile(ctx context.Context, in *fileIn) (*body.SuccessRecord, error) {
-	file, state, err := a.readableFile(ctx, in.ID)
+func (a *API) deleteFile(ctx context.Context, id string) error {
+	file, state, err := a.readableFile(ctx, id)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if state == nil {
-		if err := a.files.Delete(ctx, file.GetId()); err != nil {
-			return nil, err
-		}
-		return &body.SuccessRecord{Success: true}, nil
+		return a.files.Delete(ctx, file.GetId())
 	}
 	command := a.command(ctx, state.GetId())
 	command.Body = &conversationpb.Command_RemoveFile{RemoveFile: &conversationpb.RemoveFile{FileId: file.GetId()}}
-	if _, err := a.askUntilSettled(ctx, command); err != nil {
-		return nil, err
-	}
-	return &body.SuccessRecord{Success: true}, nil
+	_, err = a.askUntilSettled(ctx, command)
+	return err
 }
 
 // storeInline stores the bytes of files sent inline for a conversation. state nil = the conversation does not exist yet.

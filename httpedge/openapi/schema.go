@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"path"
@@ -125,7 +126,8 @@ func (b *builder) component(t reflect.Type, in use) object {
 	}
 	if taken, ok := b.types[name]; ok && taken != t { // of another package
 		if t.PkgPath() == "" {
-			name += "Answer"
+			declared, _ := t.FieldByName("Component")
+			name = cmp.Or(declared.Tag.Get("otherwise"), name+"Answer")
 		} else {
 			name = exported(path.Base(t.PkgPath())) + name
 		}

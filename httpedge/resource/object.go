@@ -14,29 +14,50 @@ import (
 // afterwards.
 type Object[R, I any] struct {
 	name, component string
-	plural          string // the member that holds all of a list
+	otherwise       string // for component, where the document has one of that name
+	plural, member  string // the name of many, and of what holds them in a list
 	bare            bool   // an answer with one record has no member around it
 	key             string // what the path's parameter is
+	under           func(*I) *string
 	fields          []member[R, I]
 	wrong           func(error) error
 }
 
 // New declares records: name is the member that holds one in an answer ("provider"), component the name of their schema.
 func New[R, I any](name, component string) *Object[R, I] {
-	return &Object[R, I]{name: name, component: component, plural: name + "s", wrong: func(err error) error { return err }}
+	return &Object[R, I]{name: name, component: component, plural: name + "s", member: name + "s", wrong: func(err error) error { return err }}
+}
+
+// Otherwise is the schema's name in a document that has another one of the same name.
+func (o *Object[R, I]) Otherwise(component string) *Object[R, I] {
+	o.otherwise = component
+	return o
 }
 
 // Plural is New's name of many where that is not the name and an s.
 func (o *Object[R, I]) Plural(name string) *Object[R, I] {
-	o.plural = name
+	o.plural, o.member = name, name
+	return o
+}
+
+// Member is what holds the records of a list, where their own name says more.
+func (o *Object[R, I]) Member(name string) *Object[R, I] {
+	o.member = name
+	return o
+}
+
+// Under says where the key goes of what a record is made for, which the path of Create has.
+func (o *Object[R, I]) Under(in func(*I) *string) *Object[R, I] {
+	o.under = in
 	return o
 }
 
 // Bare answers with a record itself, with {"object": "list", "data": [...]} for many and {"deleted": true, "id": key} for one that is
-// gone, as the fields of such records are in snake_case.
+// gone, as the fields of such records are in snake_case. It leaves what it is called on as it was: both can be in use.
 func (o *Object[R, I]) Bare() *Object[R, I] {
-	o.bare = true
-	return o
+	bare := *o
+	bare.bare = true
+	return &bare
 }
 
 // Failures words the errors of the rules for the surface.
@@ -73,6 +94,9 @@ func (o *Object[R, I]) JSON(record R) json.RawMessage { return o.AppendJSON(nil,
 // Type is a struct that looks like the records' JSON, for the API document.
 func (o *Object[R, I]) Type() reflect.Type {
 	fields := []reflect.StructField{named(o.component)}
+	if o.otherwise != "" {
+		fields[0].Tag += reflect.StructTag(` otherwise:"` + o.otherwise + `"`)
+	}
 	for _, field := range o.fields {
 		fields = append(fields, field.answer())
 	}
@@ -135,6 +159,13 @@ func (o *Object[R, I]) NullableTime(name string, get func(R) int64) *Field[R, I,
 	}).tagged("format", "date-time")
 }
 
+// OptionalTime declares a time of Unix milliseconds that is left out when there is none.
+func (o *Object[R, I]) OptionalTime(name string, get func(R) int64) *Field[R, I, string] {
+	f := o.Time(name, get)
+	f.omitted = func(record R) bool { return get(record) <= 0 }
+	return f
+}
+
 // Time declares a time of Unix milliseconds.
 func (o *Object[R, I]) Time(name string, get func(R) int64) *Field[R, I, string] {
 	return add[string](o, name, reflect.TypeFor[string](), func(dst []byte, record R) []byte { return wire.AppendTime(dst, get(record)) }).
@@ -150,4 +181,9 @@ func Value[T, R, I, V any](o *Object[R, I], name string, get func(R) V) *Field[R
 		}
 		return shown
 	})
+}
+
+// Written declares a field that looks like V and is written by a function of its own: where that counts, or what is stored is JSON.
+func Written[V, R, I any](o *Object[R, I], name string, write func(dst []byte, record R) []byte) *Field[R, I, V] {
+	return add[V](o, name, reflect.TypeFor[V](), write)
 }

@@ -194,6 +194,8 @@ func TestBareRecords(t *testing.T) {
 	o.Number("leg_count", func(m mouse) int64 { return m.legs }).Create(func(in *mouse) *int64 { return &in.legs })
 	var tail *string
 	o.NullableText("tail", func(m mouse) string { return m.tail }).Write(func(*mouse) **string { return &tail }).Optional().Clearable()
+	resource.Written[[]string](o, "heard", func(dst []byte, m mouse) []byte { return append(dst, `["`+m.id+`"]`...) })
+	o.OptionalTime("caught_at", func(m mouse) int64 { return m.legs - 4 })
 	kept := mouse{id: "m1"}
 	declared := []endpoint.Route{
 		resource.List(o, "GET /mice", "mice:read", func(context.Context, *which) ([]mouse, error) { return []mouse{kept}, nil }),
@@ -208,12 +210,65 @@ func TestBareRecords(t *testing.T) {
 		require.Contains(t, ask("POST", "/mice", body), "201 ", body)
 		require.Equal(t, said, tail, "a new record's null is told from silence where it can be: %s", body)
 	}
-	require.Equal(t, `201 {"id":"m1","leg_count":4,"tail":null}`, ask("POST", "/mice", `{"leg_count":4}`))
-	require.Equal(t, `200 {"object":"list","data":[{"id":"m1","leg_count":4,"tail":null}]}`, ask("GET", "/mice", ""))
+	require.Equal(t, `201 {"id":"m1","leg_count":4,"tail":null,"heard":["m1"]}`, ask("POST", "/mice", `{"leg_count":4}`))
+	require.Equal(t, `200 {"object":"list","data":[{"id":"m1","leg_count":4,"tail":null,"heard":["m1"]}]}`, ask("GET", "/mice", ""))
 	require.Equal(t, `200 {"deleted":true,"id":"m1"}`, ask("DELETE", "/mice/m1", ""))
 	document := string(openapi.Document(openapi.Info{Error: struct{}{}}, declared))
 	require.Contains(t, document, `"listMice"`)
 	require.Contains(t, document, `"MouseList"`)
+	kept.legs = 5
+	require.Contains(t, ask("GET", "/mice", ""), `"heard":["m1"],"caught_at":"1970-01-01T00:00:00.001Z"}`)
+}
+
+// TestNamesOfSchemas: one document may have two records of the same name, and one record bare and in a member.
+func TestNamesOfSchemas(t *testing.T) {
+	find := func(context.Context, string) (mouse, error) { return mouse{id: "m1"}, nil }
+	tame := resource.New[mouse, mouse]("mouse", "Rodent")
+	tame.Text("id", func(m mouse) string { return m.id })
+	wild := resource.New[mouse, mouse]("mouse", "Rodent").Otherwise("WildRodent").Bare()
+	wild.Text("tail", func(m mouse) string { return m.tail })
+	declared := []endpoint.Route{
+		tame.Read("GET /mice/{id}", "mice:read", "getMouse", find), tame.Bare().Read("GET /bare/{id}", "mice:read", "getBare", find),
+		wild.Read("GET /wild/{id}", "mice:read", "getWild", find),
+	}
+	ask := serve(t, declared)
+	require.Equal(t, `200 {"mouse":{"id":"m1"}}`, ask("GET", "/mice/m1", ""))
+	require.Equal(t, `200 {"id":"m1"}`, ask("GET", "/bare/m1", ""))
+	document := string(openapi.Document(openapi.Info{Error: struct{}{}}, declared))
+	for _, name := range []string{`"Mouse":`, `"Rodent":`, `"WildRodent":`} {
+		require.Contains(t, document, name)
+	}
+	require.NotContains(t, document, "RodentAnswer")
+}
+
+// paw is a record under another one, whose lists come in pages, and whose name is longer than what holds it.
+type paw struct{ mouse, side string }
+
+func TestRecordsUnderOthers(t *testing.T) {
+	o := resource.New[paw, paw]("mousePaw", "Paw").Member("paws").Under(func(in *paw) *string { return &in.mouse })
+	o.Text("mouse", func(p paw) string { return p.mouse })
+	o.Text("side", func(p paw) string { return p.side }).Create(func(in *paw) *string { return &in.side })
+	type query struct {
+		Mouse string `path:"id"`
+		Limit int    `query:"limit"`
+	}
+	declared := []endpoint.Route{
+		resource.Pages(o, "GET /mice/{id}/paws", "mice:read", func(_ context.Context, in *query) ([]paw, resource.Pagination, error) {
+			return []paw{{in.Mouse, "left"}}[:min(in.Limit, 1)], resource.Paginate(in.Limit, 0, 2), nil
+		}),
+		o.Create("POST /mice/{id}/paws", "mice:write", func(_ context.Context, in paw) (paw, error) { return in, nil }),
+	}
+	ask := serve(t, declared)
+	require.Equal(t, `201 {"mousePaw":{"mouse":"m1","side":"left"}}`, ask("POST", "/mice/m1/paws", `{"side":"left","mouse":"m2"}`))
+	require.Equal(t, `200 {"paws":[{"mouse":"m1","side":"left"}],"pagination":{"limit":1,"offset":0,"hasMore":true}}`, ask("GET", "/mice/m1/paws?limit=1", ""))
+	require.Equal(t, `200 {"paws":[],"pagination":{"limit":0,"offset":0,"hasMore":true}}`, ask("GET", "/mice/m1/paws", ""))
+	document := string(openapi.Document(openapi.Info{Error: struct{}{}}, declared))
+	for _, name := range []string{`"listMousePaws"`, `"createMousePaw"`, `"MousePawList"`, `"Pagination"`} {
+		require.Contains(t, document, name)
+	}
+	for at, more := range map[[3]int]bool{{2, 0, 2}: false, {2, 0, 3}: true, {2, 1, 3}: false, {2, 9, 3}: false, {0, 0, 0}: false} {
+		require.Equal(t, more, resource.Paginate(at[0], at[1], at[2]).HasMore, "%v", at)
+	}
 }
 
 func TestChangesOfARecord(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"parley/actors/machine/rawjson"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
 )
@@ -66,6 +67,9 @@ func (o *Object[R, I]) bodyOf(of use, pattern string) (reflect.Type, func(reflec
 	}
 	return reflect.StructOf(fields), func(body reflect.Value) *I {
 		in := new(I)
+		if o.under != nil {
+			*o.under(in) = body.Field(0).String()
+		}
 		for _, put := range puts {
 			put(in, body)
 		}
@@ -145,16 +149,21 @@ func (o *Object[R, I]) Delete(pattern, needs string, remove func(context.Context
 	}, options...)
 }
 
-// many is an answer with all records of a list.
+// many is an answer with the records of a list.
 type many[R, I any] struct {
 	object  *Object[R, I]
 	records []R
+	page    *Pagination // nil = all there are
 }
 
 // AppendJSON implements endpoint.Appender.
 func (a *many[R, I]) AppendJSON(dst []byte) []byte {
 	dst = append(dst, a.object.head()...)
-	return append(wire.AppendList(dst, a.records, a.object.AppendJSON), '}')
+	dst = wire.AppendList(dst, a.records, a.object.AppendJSON)
+	if a.page != nil {
+		dst, _ = rawjson.AppendValue(append(dst, `,"pagination":`...), a.page) // plain data
+	}
+	return append(dst, '}')
 }
 
 // head begins an answer with many records.
@@ -162,20 +171,21 @@ func (o *Object[R, I]) head() string {
 	if o.bare {
 		return `{"object":"list","data":`
 	}
-	return `{"` + o.plural + `":`
+	return `{"` + o.member + `":`
 }
 
-// manyType looks like an answer with many records.
-func (o *Object[R, I]) manyType() reflect.Type {
+// manyType looks like an answer with many records, and what else it has.
+func (o *Object[R, I]) manyType(more ...reflect.StructField) reflect.Type {
 	fields := []reflect.StructField{named(upper(o.name) + "List")}
-	member := o.plural
+	member := o.member
 	if o.bare {
 		fields = append(fields, reflect.StructField{Name: "Object", Type: reflect.TypeFor[string](), Tag: `json:"object" enum:"list"`})
 		member = "data"
 	}
-	return reflect.StructOf(append(fields, reflect.StructField{
+	fields = append(fields, reflect.StructField{
 		Name: "Records", Type: reflect.SliceOf(reflect.PointerTo(o.Type())), Tag: reflect.StructTag(`json:"` + member + `"`),
-	}))
+	})
+	return reflect.StructOf(append(fields, more...))
 }
 
 // List declares the route of all records that fit a query.
@@ -187,6 +197,34 @@ func List[Q, R, I any](o *Object[R, I], pattern, needs string, find func(context
 		if err != nil {
 			return nil, o.wrong(err)
 		}
-		return &many[R, I]{o, records}, nil
+		return &many[R, I]{o, records, nil}, nil
+	}, options...)
+}
+
+// Pagination says where a page stands that is asked for by offset.
+type Pagination struct {
+	Limit   int  `json:"limit"`
+	Offset  int  `json:"offset"`
+	HasMore bool `json:"hasMore"`
+}
+
+// Paginate says where a page of a list stands that has a total number of entries.
+func Paginate(limit, offset, total int) Pagination {
+	return Pagination{Limit: limit, Offset: offset, HasMore: limit < total-min(offset, total)}
+}
+
+// Pages is List for a page of the records at a time.
+func Pages[Q, R, I any](
+	o *Object[R, I], pattern, needs string, find func(context.Context, *Q) ([]R, Pagination, error), options ...endpoint.Option,
+) endpoint.Route {
+	pagination := reflect.StructField{Name: "Pagination", Type: reflect.TypeFor[Pagination](), Tag: `json:"pagination"`}
+	declared := endpoint.Declared{Name: "list" + upper(o.plural), In: reflect.TypeFor[Q](), Out: o.manyType(pagination)}
+	return endpoint.OnDeclared(pattern, needs, declared, func(ctx context.Context, in reflect.Value) (any, error) {
+		query, _ := in.Addr().Interface().(*Q) // always: see In
+		records, page, err := find(ctx, query)
+		if err != nil {
+			return nil, o.wrong(err)
+		}
+		return &many[R, I]{o, records, &page}, nil
 	}, options...)
 }

@@ -8,6 +8,7 @@ import (
 	"parley/actors/core/aegis"
 	"parley/actors/core/dlp"
 	"parley/actors/core/moderate"
+	"parley/actors/core/phrase"
 )
 
 // Severities of findings.
@@ -71,7 +72,7 @@ type hit struct {
 // finder is the rules of a guardrail, made for looking.
 type finder struct {
 	data    map[string]string // categories of personal data to actions
-	phrases phrases
+	phrases phrase.Set[sign]
 }
 
 // finder makes one for texts to models, or from them.
@@ -93,24 +94,24 @@ func (g *Guardrail) finder(toModel bool) *finder {
 	}
 	if r.WordFilter != nil {
 		for _, word := range r.WordFilter.Words {
-			f.phrases.add(word, sign{WordFilter, "word", Medium, cmp.Or(r.WordFilter.Action, g.GetAction())})
+			f.phrases.Add(word, sign{WordFilter, "word", Medium, cmp.Or(r.WordFilter.Action, g.GetAction())})
 		}
 	}
 	if m := r.Moderation; m != nil {
 		moderate.Each(func(phrase, category, severity string) {
 			if m.Categories == nil || slices.Contains(m.Categories, category) {
-				f.phrases.add(phrase, sign{Moderation, category, severity, cmp.Or(m.Action, g.GetAction())})
+				f.phrases.Add(phrase, sign{Moderation, category, severity, cmp.Or(m.Action, g.GetAction())})
 			}
 		})
 	}
 	if r.PromptShield != nil && toModel {
 		for _, entry := range takeovers {
-			for phrase := range strings.SplitSeq(entry.list, "|") {
-				f.phrases.add(phrase, sign{PromptShield, entry.category, High, cmp.Or(r.PromptShield.Action, g.GetAction())})
+			for text := range strings.SplitSeq(entry.list, "|") {
+				f.phrases.Add(text, sign{PromptShield, entry.category, High, cmp.Or(r.PromptShield.Action, g.GetAction())})
 			}
 		}
 	}
-	f.phrases.ready()
+	f.phrases.Ready()
 	return f
 }
 
@@ -122,17 +123,15 @@ func (f *finder) blocking() *finder {
 			left.data[category] = does
 		}
 	}
-	for phrase, signs := range f.phrases.signs {
-		for _, one := range signs {
-			if one.action == Block {
-				left.phrases.add(phrase, one)
-			}
+	f.phrases.Each(func(phrase string, one sign) {
+		if one.action == Block {
+			left.phrases.Add(phrase, one)
 		}
-	}
-	if len(left.data) == 0 && left.phrases.longest == 0 {
+	})
+	if len(left.data) == 0 && left.phrases.Empty() {
 		return nil
 	}
-	left.phrases.ready()
+	left.phrases.Ready()
 	return left
 }
 
@@ -155,13 +154,13 @@ func (f *finder) hits(text string) []hit {
 			}
 		}
 	}
-	f.phrases.find(text, func(start, end int, phrase string, one sign) {
+	f.phrases.Find(text, func(start, end int, value string, one sign) {
 		message := "The text holds a phrase of category " + one.category
 		if one.kind == WordFilter {
 			message = "The text holds a word that is filtered"
 		}
 		all = append(all, hit{Finding{
-			Type: one.kind, Category: one.category, Severity: one.severity, Action: one.action, Block: one.action == Block, Message: message, Value: phrase,
+			Type: one.kind, Category: one.category, Severity: one.severity, Action: one.action, Block: one.action == Block, Message: message, Value: value,
 		}, start, end})
 	})
 	slices.SortStableFunc(all, func(a, b hit) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end)) })
@@ -170,7 +169,7 @@ func (f *finder) hits(text string) []hit {
 
 // open is from where on a text may still become part of something, were more to follow.
 func (f *finder) open(text string) int {
-	first := f.phrases.open(text)
+	first := f.phrases.Open(text)
 	if len(f.data) > 0 {
 		first = min(first, dlp.Open(text))
 	}

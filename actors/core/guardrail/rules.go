@@ -9,6 +9,7 @@ import (
 	"parley/actors/core/dlp"
 	"parley/actors/core/failure"
 	"parley/actors/core/moderate"
+	"parley/actors/core/phrase"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -189,7 +190,7 @@ func (r *WordRule) validate() *failure.Failure {
 		return invalid(failure.Required).In(place)
 	}
 	for _, word := range r.Words {
-		if count := len(tokens(word)); len(word) > maxWord || count == 0 || count > maxInWords {
+		if count := phrase.Words(word); len(word) > maxWord || count == 0 || count > maxInWords {
 			return invalid(failure.OneToCharacters).In(place).Param("most", maxWord)
 		}
 	}

@@ -9,7 +9,6 @@ package moderate
 import (
 	"slices"
 	"strings"
-	"unicode"
 )
 
 // Key is the guardrail's key.
@@ -90,28 +89,10 @@ type Finding struct {
 // maxFindings bounds the findings of a result; further ones count and are not listed.
 const maxFindings = 64
 
-// longest is how many words a phrase has at most.
-const longest = 5
-
 // Judge judges a text. Its time grows with the text only.
 func Judge(text string) Result {
-	result := Clear()
-	words := strings.FieldsFunc(strings.ToLower(text), func(c rune) bool {
-		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '\''
-	})
-	seen := make(map[string]bool)
-	for i := range words {
-		phrase := ""
-		for _, word := range words[i:min(i+longest, len(words))] {
-			if phrase != "" {
-				phrase += " "
-			}
-			phrase += word
-			for _, rule := range rules[phrase] {
-				result.add(rule, phrase, seen)
-			}
-		}
-	}
+	result, seen := Clear(), make(map[string]bool)
+	rules.Find(text, func(_, _ int, phrase string, found rule) { result.add(found, phrase, seen) })
 	return result
 }
 

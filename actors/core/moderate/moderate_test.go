@@ -1,7 +1,6 @@
 package moderate
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -17,8 +16,7 @@ func TestEveryPhrase(t *testing.T) {
 		used[entry.category] = true
 		for phrase := range strings.SplitSeq(entry.list, "|") {
 			require.Equal(t, strings.ToLower(phrase), phrase)
-			require.LessOrEqual(t, len(strings.Fields(phrase)), longest, phrase)
-			result := Judge("Well: " + strings.ToUpper(phrase) + "!")
+			result := Judge("Well: '" + strings.ToUpper(phrase) + "'!")
 			require.True(t, result.Flagged, phrase)
 			require.True(t, result.Categories[entry.category], phrase)
 			require.GreaterOrEqual(t, result.CategoryScores[entry.category], entry.severity.score(), phrase)
@@ -42,13 +40,8 @@ func TestHarmless(t *testing.T) {
 
 // TestWhole: a result says the same in its three places, whatever was said.
 func TestWhole(t *testing.T) {
-	all := slices.Sorted(func(yield func(string) bool) {
-		for phrase := range rules {
-			if !yield(phrase) {
-				return
-			}
-		}
-	})
+	var all []string
+	Each(func(phrase, _, _ string) { all = append(all, phrase) })
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(all), rapid.String()), 0, 100).Draw(t, "parts")
 		result := Judge(strings.Join(parts, rapid.SampledFrom([]string{" ", ", ", "\n"}).Draw(t, "between")))

@@ -1,6 +1,10 @@
 package moderate
 
-import "strings"
+import (
+	"strings"
+
+	"parley/actors/core/phrase"
+)
 
 // rule says what a phrase is a sign of.
 type rule struct {
@@ -78,11 +82,11 @@ var phrases = []struct {
 //nolint:gochecknoglobals // made of a constant table
 var rules = compile()
 
-func compile() map[string][]rule {
-	made := make(map[string][]rule)
+func compile() *phrase.Set[rule] {
+	made := &phrase.Set[rule]{}
 	for _, entry := range phrases {
-		for phrase := range strings.SplitSeq(entry.list, "|") {
-			made[phrase] = append(made[phrase], rule{entry.category, entry.severity})
+		for text := range strings.SplitSeq(entry.list, "|") {
+			made.Add(text, rule{entry.category, entry.severity})
 		}
 	}
 	return made

@@ -42,8 +42,8 @@ type listAgentsInput struct {
 }
 
 type agentListOut struct {
-	Agents     []*agentSummaryRecord   `json:"agents"`
-	Pagination render.PaginationSchema `json:"pagination"`
+	Agents     []*agentSummaryRecord `json:"agents"`
+	Pagination resource.Pagination   `json:"pagination"`
 }
 
 func (a *api) listAgents(ctx context.Context, in *listAgentsInput) (*agentListOut, error) {
@@ -67,7 +67,7 @@ func (a *api) listAgents(ctx context.Context, in *listAgentsInput) (*agentListOu
 			total++
 		}
 	}
-	return &agentListOut{Agents: page, Pagination: render.Pagination(in.Limit, in.Offset, total)}, nil
+	return &agentListOut{Agents: page, Pagination: resource.Paginate(in.Limit, in.Offset, total)}, nil
 }
 
 type agentInput struct {

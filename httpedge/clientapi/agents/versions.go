@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"parley/httpedge/clientapi/handler"
-	"parley/httpedge/clientapi/render"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/resource"
 )
 
 type listVersionsInput struct {
@@ -15,16 +15,16 @@ type listVersionsInput struct {
 }
 
 type versionListOut struct {
-	Versions         []*agentVersionRecord   `json:"versions"`
-	Total            int                     `json:"total"`
-	PublishedVersion *int64                  `json:"publishedVersion"`
-	Pagination       render.PaginationSchema `json:"pagination"`
+	Versions         []*agentVersionRecord `json:"versions"`
+	Total            int                   `json:"total"`
+	PublishedVersion *int64                `json:"publishedVersion"`
+	Pagination       resource.Pagination   `json:"pagination"`
 }
 
 // listAgentVersions lists the published versions of an agent, newest first.
 func (a *api) listAgentVersions(ctx context.Context, in *listVersionsInput) (*versionListOut, error) {
 	out := &versionListOut{
-		Versions: []*agentVersionRecord{}, Pagination: render.PaginationSchema{Limit: in.Limit, Offset: in.Offset},
+		Versions: []*agentVersionRecord{}, Pagination: resource.Pagination{Limit: in.Limit, Offset: in.Offset},
 	}
 	if _, ok := a.configured(ctx, in.Key); ok {
 		return out, nil // it has none
@@ -38,7 +38,7 @@ func (a *api) listAgentVersions(ctx context.Context, in *listVersionsInput) (*ve
 	if err != nil {
 		return nil, err
 	}
-	out.Total, out.Pagination = total, render.Pagination(in.Limit, in.Offset, total)
+	out.Total, out.Pagination = total, resource.Paginate(in.Limit, in.Offset, total)
 	for _, version := range versions {
 		out.Versions = append(out.Versions, versionJSON(version))
 	}

@@ -26,8 +26,8 @@ type userOut struct {
 }
 
 type userListOut struct {
-	Users      []render.UserSchema     `json:"users"`
-	Pagination render.PaginationSchema `json:"pagination"`
+	Users      []render.UserSchema `json:"users"`
+	Pagination resource.Pagination `json:"pagination"`
 }
 
 func (a *api) list(ctx context.Context, in *pageInput) (*userListOut, error) {
@@ -35,7 +35,7 @@ func (a *api) list(ctx context.Context, in *pageInput) (*userListOut, error) {
 	if err != nil {
 		return nil, handler.RecordError(err)
 	}
-	return &userListOut{Users: render.Users(users), Pagination: render.Pagination(in.Limit, in.Offset, total)}, nil
+	return &userListOut{Users: render.Users(users), Pagination: resource.Paginate(in.Limit, in.Offset, total)}, nil
 }
 
 type serviceSchema struct {

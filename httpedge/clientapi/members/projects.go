@@ -109,8 +109,8 @@ type projectMembersInput struct {
 }
 
 type projectMembersOut struct {
-	Members    []projectMemberSchema   `json:"members"`
-	Pagination render.PaginationSchema `json:"pagination"`
+	Members    []projectMemberSchema `json:"members"`
+	Pagination resource.Pagination   `json:"pagination"`
 }
 
 func (a *api) listProjectMembers(ctx context.Context, in *projectMembersInput) (*projectMembersOut, error) {
@@ -118,7 +118,7 @@ func (a *api) listProjectMembers(ctx context.Context, in *projectMembersInput) (
 	if err != nil {
 		return nil, handler.RecordError(err)
 	}
-	out := &projectMembersOut{Members: []projectMemberSchema{}, Pagination: render.Pagination(in.Limit, in.Offset, total)}
+	out := &projectMembersOut{Members: []projectMemberSchema{}, Pagination: resource.Paginate(in.Limit, in.Offset, total)}
 	for _, member := range members {
 		out.Members = append(out.Members, projectMemberJSON(member))
 	}

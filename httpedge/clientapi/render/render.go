@@ -15,18 +15,6 @@ func Object(stored []byte) json.RawMessage {
 	return stored
 }
 
-// Pagination says where a page of a list stands that has a total number of entries.
-func Pagination(limit, offset, total int) PaginationSchema {
-	return PaginationSchema{Limit: limit, Offset: offset, HasMore: limit < total-min(offset, total)}
-}
-
-// PaginationSchema says where a page stands that is asked for by offset.
-type PaginationSchema struct {
-	Limit   int  `json:"limit"`
-	Offset  int  `json:"offset"`
-	HasMore bool `json:"hasMore"`
-}
-
 // Nullable is a text that is null when it is empty.
 func Nullable(text string) *string {
 	if text == "" {

@@ -1,13 +1,13 @@
 package sessions
 
 import (
-	"strconv"
+	"sync"
 
 	"parley/actors/core/failure"
 	"parley/actors/core/money"
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/clientapi/render"
-	"parley/httpedge/endpoint/wire"
+	"parley/httpedge/resource"
 	"parley/proto/conversationpb"
 )
 
@@ -48,67 +48,45 @@ func (in *updateSessionIn) Validate() *failure.Failure {
 	return in.Budget.Failure
 }
 
-type sessionSchema struct {
-	ID             string                `json:"id" doc:"Pass it as session_id; responses have the id resp_<id>"`
-	Object         string                `json:"object" enum:"agent.session"`
-	Agent          string                `json:"agent" doc:"Agent key"`
-	Title          *string               `json:"title"`
-	CreatedAt      *render.ISOTime       `json:"created_at" format:"date-time"`
-	UpdatedAt      *render.ISOTime       `json:"updated_at" format:"date-time"`
-	Metadata       map[string]string     `json:"metadata"`
-	RuntimeStatus  string                `json:"runtime_status" doc:"idle, running, requires_action, budget_paused; more may come"`
-	StopReason     *string               `json:"stop_reason" doc:"end_turn, requires_action, limit, cancelled, error, budget_reached; more may come"`
-	LastEventSeq   uint64                `json:"last_event_seq" doc:"Newest event of the log, 0 = none"`
-	Budget         *render.BudgetSchema  `json:"budget"`
-	SpentUSD       render.USD            `json:"spent_usd"`
-	PendingActions []render.ActionSchema `json:"pending_actions"`
-}
+// sessions declares sessions.
+var sessions = sync.OnceValue(func() *resource.Object[*conversationpb.State, struct{}] { //nolint:gochecknoglobals // declared once, never changed
+	o := declare("Session", func(text string) string { return text })
+	resource.Written[render.USD](o, "spent_usd", func(dst []byte, s *conversationpb.State) []byte { return money.Append(dst, s.GetSpentNanoUsd()) })
+	resource.Written[[]render.ActionSchema](o, "pending_actions", func(dst []byte, s *conversationpb.State) []byte {
+		return render.AppendActions(dst, s.GetPending())
+	})
+	return o
+})
 
-type sessionSummarySchema struct {
-	ID            string               `json:"id"`
-	Object        string               `json:"object" enum:"agent.session"`
-	Agent         string               `json:"agent" doc:"Agent key"`
-	Title         *string              `json:"title"`
-	CreatedAt     *render.ISOTime      `json:"created_at" format:"date-time"`
-	UpdatedAt     *render.ISOTime      `json:"updated_at" format:"date-time"`
-	Metadata      map[string]string    `json:"metadata"`
-	RuntimeStatus string               `json:"runtime_status"`
-	StopReason    *string              `json:"stop_reason"`
-	LastEventSeq  uint64               `json:"last_event_seq"`
-	Budget        *render.BudgetSchema `json:"budget"`
-	SpentUSD      *render.USD          `json:"spent_usd" doc:"null = not known"`
-	MessageCount  uint64               `json:"message_count"`
-}
+// rows declares the rows of a list of them. Where nothing but calls without a price was made, what is spent is null there: not known,
+// which is not zero. Else it is what the session itself says.
+var rows = sync.OnceValue(func() *resource.Object[*conversationpb.State, struct{}] { //nolint:gochecknoglobals // declared once, never changed
+	o := declare("SessionSummary", func(string) string { return "" })
+	resource.Written[*render.USD](o, "spent_usd", func(dst []byte, s *conversationpb.State) []byte {
+		if s.GetSpentUnknown() && s.GetSpentNanoUsd() == 0 {
+			return append(dst, "null"...)
+		}
+		return money.Append(dst, s.GetSpentNanoUsd())
+	}).Doc("null = not known")
+	o.Number("message_count", func(s *conversationpb.State) int64 { return int64(s.GetMessageCount()) })
+	return o
+})
 
-// appendSessionSummary writes a row of the list. Where nothing but calls without a price was made, what is spent is null there:
-// not known, which is not zero. Else it is what the session itself says.
-func appendSessionSummary(dst []byte, state *conversationpb.State) []byte {
-	dst = appendSessionHead(dst, state)
-	dst = append(dst, `,"spent_usd":`...)
-	if state.GetSpentUnknown() && state.GetSpentNanoUsd() == 0 {
-		dst = append(dst, "null"...)
-	} else {
-		dst = money.Append(dst, state.GetSpentNanoUsd())
-	}
-	dst = append(dst, `,"message_count":`...)
-	return append(strconv.AppendUint(dst, state.GetMessageCount(), 10), '}')
-}
-
-// appendSessionHead writes what a session and its row have in common, without the closing brace.
-func appendSessionHead(dst []byte, state *conversationpb.State) []byte {
-	dst = append(dst, `{"id":`...)
-	dst = wire.AppendString(dst, state.GetId())
-	dst = append(dst, `,"object":"`+objectSession+`"`...)
-	dst = wire.AppendMember(dst, `,"agent":`, state.GetAgentId())
-	dst = wire.AppendNullable(dst, `,"title":`, state.GetTitle())
-	dst = render.AppendTimeOrNull(dst, `,"created_at":`, state.GetCreatedAt())
-	dst = render.AppendTimeOrNull(dst, `,"updated_at":`, state.GetUpdatedAt())
-	dst = append(dst, `,"metadata":`...)
-	dst = appendPairs(dst, state.GetMetadata())
-	dst = wire.AppendMember(dst, `,"runtime_status":`, state.RuntimeStatus())
-	dst = wire.AppendNullable(dst, `,"stop_reason":`, state.GetStopReason().WireName())
-	dst = append(dst, `,"last_event_seq":`...)
-	dst = strconv.AppendUint(dst, state.GetLastSeq(), 10)
-	dst = append(dst, `,"budget":`...)
-	return appendBudget(dst, state.GetBudget())
+// declare begins what a session and its row have in common; the row is described where it differs only.
+func declare(component string, says func(string) string) *resource.Object[*conversationpb.State, struct{}] {
+	type record = *conversationpb.State
+	o := resource.New[record, struct{}]("session", component).Bare().Otherwise("Sessions" + component)
+	o.Text("id", record.GetId).Doc(says("Pass it as session_id; responses have the id resp_<id>"))
+	o.Text("object", func(record) string { return objectSession }).Enum(objectSession)
+	o.Text("agent", record.GetAgentId).Doc("Agent key")
+	o.NullableText("title", record.GetTitle)
+	o.NullableTime("created_at", record.GetCreatedAt)
+	o.NullableTime("updated_at", record.GetUpdatedAt)
+	resource.Written[map[string]string](o, "metadata", func(dst []byte, s record) []byte { return appendPairs(dst, s.GetMetadata()) })
+	o.Text("runtime_status", record.RuntimeStatus).Doc(says("idle, running, requires_action, budget_paused; more may come"))
+	o.NullableText("stop_reason", func(s record) string { return s.GetStopReason().WireName() }).
+		Doc(says("end_turn, requires_action, limit, cancelled, error, budget_reached; more may come"))
+	o.Number("last_event_seq", func(s record) int64 { return int64(s.GetLastSeq()) }).Doc(says("Newest event of the log, 0 = none"))
+	resource.Written[*render.BudgetSchema](o, "budget", func(dst []byte, s record) []byte { return appendBudget(dst, s.GetBudget()) })
+	return o
 }

@@ -7,16 +7,17 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
-	"strconv"
+	"reflect"
+	"sync"
 	"time"
 
 	"parley/actors/core/attachment"
 	"parley/actors/core/failure"
 	"parley/httpedge/clientapi/handler"
-	"parley/httpedge/clientapi/render"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
 	"parley/httpedge/filing"
+	"parley/httpedge/resource"
 	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -228,14 +229,32 @@ func (a *api) deleteSessionFile(ctx context.Context, in *sessionFileIn) (*delete
 	return &deletedFile{ID: in.FileID, Object: objectFile, Deleted: true}, nil
 }
 
+// files declares files of sessions.
+var files = sync.OnceValue(func() *resource.Object[*conversationpb.File, struct{}] { //nolint:gochecknoglobals // declared once, never changed
+	type record = *conversationpb.File
+	o := resource.New[record, struct{}]("sessionFile", "SessionFile").Bare()
+	o.Text("id", record.GetId)
+	o.Text("object", func(record) string { return objectFile }).Enum(objectFile)
+	o.Text("session_id", record.GetConversationId)
+	o.Text("name", record.GetName)
+	o.Text("mime_type", record.GetMimeType).Doc("Told from the bytes")
+	o.Number("size", record.GetSize).Doc("Bytes")
+	resource.Written[map[string]string](o, "metadata", func(dst []byte, f record) []byte { return appendPairs(dst, f.GetMetadata()) })
+	o.NullableTime("created_at", record.GetCreatedAt)
+	o.NullableTime("expires_at", record.GetExpiresAt)
+	return o
+})
+
 // fileRecord is a file on the wire.
 type fileRecord struct{ file *conversationpb.File }
 
 // AppendJSON implements endpoint.Appender.
-func (r *fileRecord) AppendJSON(dst []byte) []byte { return appendFile(dst, r.file) }
+func (r *fileRecord) AppendJSON(dst []byte) []byte { return files().AppendJSON(dst, r.file) }
 
 // Described implements openapi.Described.
-func (r *fileRecord) Described() (value any, nullable bool) { return sessionFileSchema{}, false }
+func (*fileRecord) Described() (value any, nullable bool) {
+	return reflect.Zero(files().Type()).Interface(), false
+}
 
 // sessionFiles is the files of a session.
 type sessionFiles struct{ files []*conversationpb.File }
@@ -243,23 +262,8 @@ type sessionFiles struct{ files []*conversationpb.File }
 // AppendJSON implements endpoint.Appender.
 func (l *sessionFiles) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"object":"list","data":`...)
-	return append(wire.AppendList(dst, l.files, appendFile), '}')
+	return append(wire.AppendList(dst, l.files, files().AppendJSON), '}')
 }
 
 // Described implements openapi.Described.
 func (l *sessionFiles) Described() (value any, nullable bool) { return sessionFilesSchema{}, false }
-
-func appendFile(dst []byte, file *conversationpb.File) []byte {
-	dst = append(dst, `{"id":`...)
-	dst = wire.AppendString(dst, file.GetId())
-	dst = append(dst, `,"object":"`+objectFile+`"`...)
-	dst = wire.AppendMember(dst, `,"session_id":`, file.GetConversationId())
-	dst = wire.AppendMember(dst, `,"name":`, file.GetName())
-	dst = wire.AppendMember(dst, `,"mime_type":`, file.GetMimeType())
-	dst = append(dst, `,"size":`...)
-	dst = strconv.AppendInt(dst, file.GetSize(), 10)
-	dst = append(dst, `,"metadata":`...)
-	dst = appendPairs(dst, file.GetMetadata())
-	dst = render.AppendTimeOrNull(dst, `,"created_at":`, file.GetCreatedAt())
-	return append(render.AppendTimeOrNull(dst, `,"expires_at":`, file.GetExpiresAt()), '}')
-}

@@ -29,42 +29,42 @@ func Routes(shared *handler.API) []endpoint.Route {
 		sealing   = failurepb.Code_SECRETS_UNAVAILABLE
 		toResume  = 10 * time.Second
 	)
-	sessions := endpoint.Tag("Sessions")
+	tag := endpoint.Tag("Sessions")
 	writes := endpoint.Errors(failurepb.Code_STORAGE_FULL, failurepb.Code_STORAGE_FAILED)
 	unsaid := endpoint.Errors(failurepb.Code_GUARDRAIL_BLOCKED, failurepb.Code_GUARDRAIL_MISSING)
 	routes := []endpoint.Route{
 		endpoint.On("POST /agents/sessions", "agents:write", a.createSession, endpoint.Unaudited("the log of its session is its record, written with what it changes"),
-			sessions, endpoint.Summary("Create a session with an agent; nothing runs"), endpoint.Status(201), endpoint.Idempotent(),
+			tag, endpoint.Summary("Create a session with an agent; nothing runs"), endpoint.Status(201), endpoint.Idempotent(),
 			endpoint.Errors(invalid, noAgent, inactive, failurepb.Code_INVALID_METADATA, badBudget, noBudget, bound, mayNot, sealing, failurepb.Code_GUARDRAIL_MISSING), writes),
 		endpoint.On("GET /agents/sessions", "agents:read", a.listSessions,
-			sessions, endpoint.Summary("List the sessions that the caller may see, newest created first"),
+			tag, endpoint.Summary("List the sessions that the caller may see, newest created first"),
 			endpoint.Errors(invalid, failurepb.Code_INVALID_LIMIT, failurepb.Code_INVALID_STATUS, failurepb.Code_INVALID_CURSOR)),
-		endpoint.On("GET /agents/sessions/{id}", "agents:read", a.getSession,
-			sessions, endpoint.StaleReads(), endpoint.Summary("Read a session"), endpoint.Errors(invalid, missing)),
+		sessions().Read("GET /agents/sessions/{id}", "agents:read", "getSession", a.Session,
+			tag, endpoint.StaleReads(), endpoint.Summary("Read a session"), endpoint.Errors(invalid, missing)),
 		endpoint.On("PATCH /agents/sessions/{id}", "agents:write", a.updateSession,
-			sessions, endpoint.Summary("Change a session's budget; one that its budget paused goes on in the background"),
+			tag, endpoint.Summary("Change a session's budget; one that its budget paused goes on in the background"),
 			endpoint.Timeout(toResume+toResume), endpoint.AlsoAs[render.Run](202, "The session goes on, as this run"),
 			endpoint.Errors(invalid, badBudget, noBudget, bound, mayNot, missing, noAgent, inactive, conflict, sealing,
 				failurepb.Code_AGENT_BACKGROUND_DISABLED, failurepb.Code_QUOTA_REACHED), writes),
 		endpoint.On("DELETE /agents/sessions/{id}", "agents:write", a.deleteSession,
-			sessions, endpoint.Summary("Delete a session with its files, its event log and what waits in it for a person"),
+			tag, endpoint.Summary("Delete a session with its files, its event log and what waits in it for a person"),
 			endpoint.Errors(invalid, missing, conflict), writes),
 		endpoint.On("GET /agents/sessions/{id}/messages", "agents:read", a.listSessionMessages,
-			sessions, endpoint.StaleReads(), endpoint.Summary("List the messages of a session: the newest, or those around one"),
+			tag, endpoint.StaleReads(), endpoint.Summary("List the messages of a session: the newest, or those around one"),
 			endpoint.Errors(invalid, missing)),
 		endpoint.On("GET /agents/sessions/{id}/events", "agents:read", a.listSessionEvents,
-			sessions, endpoint.StaleReads(), endpoint.Summary("Read the event log of a session"),
+			tag, endpoint.StaleReads(), endpoint.Summary("Read the event log of a session"),
 			endpoint.Page("limit", a.Config.EventPage, a.Config.MaxEventPage), endpoint.Errors(invalid, missing)),
 		endpoint.OnStream("GET /agents/sessions/{id}/events/stream", "agents:read", a.streamSessionEvents,
-			sessions, endpoint.Summary("Follow the event log of a session: what is stored after a cursor, then what happens"),
+			tag, endpoint.Summary("Follow the event log of a session: what is stored after a cursor, then what happens"),
 			endpoint.Errors(invalid, missing, failurepb.Code_RATE_LIMITED)),
 		endpoint.On("POST /agents/sessions/{id}/actions/{actionId}", "agents:write", a.resolveSessionAction, endpoint.Once(),
-			sessions, endpoint.Summary("Resolve a pending action; the turn goes on once none is pending any more"),
+			tag, endpoint.Summary("Resolve a pending action; the turn goes on once none is pending any more"),
 			endpoint.Timeout(a.Config.TurnTimeout), endpoint.AlsoAs[resumedSchema](202, "The turn goes on: in the background, as a run, or because it takes longer than callers may wait"),
 			endpoint.Errors(invalid, failurepb.Code_INVALID_APPROVED_ARGS, failurepb.Code_INVALID_CLIENT_TOOL_RESULT, missing,
 				conflict, failurepb.Code_ACTION_FORBIDDEN, failurepb.Code_ACTION_NOT_PENDING, failurepb.Code_ACTION_EXPIRED, sealing), writes, unsaid),
 		endpoint.On("POST /agents/sessions/{id}/cancel", "agents:write", a.cancelSession,
-			sessions, endpoint.Summary("Cancel the session's turn, and the background run that holds it"),
+			tag, endpoint.Summary("Cancel the session's turn, and the background run that holds it"),
 			endpoint.Also(202, "The turn is still winding down, or its node cannot confirm in time"),
 			endpoint.Errors(invalid, missing), writes),
 	}
@@ -77,21 +77,21 @@ func (a *api) fileRoutes() []endpoint.Route {
 		missing  = failurepb.Code_SESSION_NOT_FOUND
 		notFound = failurepb.Code_NOT_FOUND
 	)
-	files, slow := endpoint.Tag("Session files"), endpoint.Timeout(a.Config.TransferTimeout)
+	tag, slow := endpoint.Tag("Session files"), endpoint.Timeout(a.Config.TransferTimeout)
 	writes := endpoint.Errors(failurepb.Code_STORAGE_FULL, failurepb.Code_STORAGE_FAILED)
 	return []endpoint.Route{
 		endpoint.On("GET /agents/sessions/{id}/files", "agents:read", a.listSessionFiles,
-			files, endpoint.StaleReads(), endpoint.Summary("List the files of a session"), endpoint.Errors(invalid, missing)),
+			tag, endpoint.StaleReads(), endpoint.Summary("List the files of a session"), endpoint.Errors(invalid, missing)),
 		endpoint.OnUpload("POST /agents/sessions/{id}/files", "agents:write", a.uploadSessionFile,
-			files, slow, endpoint.Summary("Store a file in a session: its bytes as the body, a form with it, or JSON with base64"),
+			tag, slow, endpoint.Summary("Store a file in a session: its bytes as the body, a form with it, or JSON with base64"),
 			endpoint.Status(201), endpoint.MaxBody(a.Config.MaxFileBody),
 			endpoint.Errors(invalid, failurepb.Code_INVALID_METADATA, missing, failurepb.Code_AGENT_NOT_FOUND,
 				failurepb.Code_AGENT_NOT_ACTIVE, failurepb.Code_ATTACHMENTS_DISABLED, failurepb.Code_TOO_MANY_FILES,
 				failurepb.Code_UNSUPPORTED_FILE_TYPE, failurepb.Code_TOO_LARGE), writes),
 		endpoint.OnBytes("GET /agents/sessions/{id}/files/{fileId}/content", "agents:read", a.downloadSessionFile,
-			files, slow, endpoint.Summary("Read a file's bytes, or a range of them"), endpoint.Media("*/*"), endpoint.Ranged(),
+			tag, slow, endpoint.Summary("Read a file's bytes, or a range of them"), endpoint.Media("*/*"), endpoint.Ranged(),
 			endpoint.Errors(invalid, missing, notFound)),
 		endpoint.On("DELETE /agents/sessions/{id}/files/{fileId}", "agents:write", a.deleteSessionFile,
-			files, endpoint.Summary("Remove a file from a session"), endpoint.Errors(invalid, missing, notFound), writes),
+			tag, endpoint.Summary("Remove a file from a session"), endpoint.Errors(invalid, missing, notFound), writes),
 	}
 }

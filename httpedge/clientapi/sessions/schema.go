@@ -2,16 +2,24 @@ package sessions
 
 import (
 	"encoding/json"
+	"reflect"
 
 	"parley/httpedge/clientapi/render"
 	"parley/httpedge/eventlog"
 )
 
 type sessionListSchema struct {
-	Object     string                 `json:"object" enum:"list"`
-	Data       []sessionSummarySchema `json:"data"`
-	HasMore    bool                   `json:"has_more"`
-	NextCursor *string                `json:"next_cursor"`
+	Object     string       `json:"object" enum:"list"`
+	Data       []sessionRow `json:"data"`
+	HasMore    bool         `json:"has_more"`
+	NextCursor *string      `json:"next_cursor"`
+}
+
+type sessionRow struct{}
+
+// Described implements openapi.Described.
+func (sessionRow) Described() (value any, nullable bool) {
+	return reflect.Zero(rows().Type()).Interface(), false
 }
 
 type deletedSession struct {
@@ -41,7 +49,7 @@ type cancelledSessionSchema struct {
 	TurnID             string        `json:"turn_id,omitempty"`
 	RunID              string        `json:"run_id,omitempty" doc:"Background run that was cancelled with it"`
 	CancelledActionIDs []string      `json:"cancelled_action_ids"`
-	Session            sessionSchema `json:"session"`
+	Session            sessionRecord `json:"session"`
 }
 
 // resumedSchema is a turn that goes on.
@@ -92,21 +100,9 @@ type fileRefSchema struct {
 	Size     int64  `json:"size"`
 }
 
-type sessionFileSchema struct {
-	ID        string            `json:"id"`
-	Object    string            `json:"object" enum:"agent.session.file"`
-	SessionID string            `json:"session_id"`
-	Name      string            `json:"name"`
-	MimeType  string            `json:"mime_type" doc:"Told from the bytes"`
-	Size      int64             `json:"size" doc:"Bytes"`
-	Metadata  map[string]string `json:"metadata"`
-	CreatedAt *render.ISOTime   `json:"created_at" format:"date-time"`
-	ExpiresAt *render.ISOTime   `json:"expires_at" format:"date-time"`
-}
-
 type sessionFilesSchema struct {
-	Object string              `json:"object" enum:"list"`
-	Data   []sessionFileSchema `json:"data"`
+	Object string       `json:"object" enum:"list"`
+	Data   []fileRecord `json:"data"`
 }
 
 type deletedFile struct {

@@ -120,14 +120,6 @@ type sessionIn struct {
 	ID string `path:"id"`
 }
 
-func (a *api) getSession(ctx context.Context, in *sessionIn) (*sessionRecord, error) {
-	state, err := a.Session(ctx, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return &sessionRecord{state}, nil
-}
-
 // deleteSession removes a session with all that belongs to it, unless a run is queued or running on it. One that waits for a
 // person goes with what it waits for.
 func (a *api) deleteSession(ctx context.Context, in *sessionIn) (*deletedSession, error) {

@@ -130,6 +130,6 @@ func (u *updatedSession) AppendJSON(dst []byte) []byte {
 }
 
 // Described implements openapi.Described.
-func (u *updatedSession) Described() (value any, nullable bool) { return sessionSchema{}, false }
+func (u *updatedSession) Described() (value any, nullable bool) { return u.session.Described() }
 
 var _ endpoint.Appender = (*updatedSession)(nil)

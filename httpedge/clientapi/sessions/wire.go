@@ -2,11 +2,11 @@ package sessions
 
 import (
 	"encoding/json"
+	"reflect"
 	"strconv"
 
 	"parley/actors/core/money"
 	"parley/actors/machine/rawjson"
-	"parley/httpedge/clientapi/render"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
 )
@@ -17,16 +17,12 @@ const objectSession = "agent.session"
 type sessionRecord struct{ state *conversationpb.State }
 
 // AppendJSON implements endpoint.Appender.
-func (r *sessionRecord) AppendJSON(dst []byte) []byte {
-	dst = appendSessionHead(dst, r.state)
-	dst = append(dst, `,"spent_usd":`...)
-	dst = money.Append(dst, r.state.GetSpentNanoUsd())
-	dst = append(dst, `,"pending_actions":`...)
-	return append(render.AppendActions(dst, r.state.GetPending()), '}')
-}
+func (r *sessionRecord) AppendJSON(dst []byte) []byte { return sessions().AppendJSON(dst, r.state) }
 
 // Described implements openapi.Described.
-func (r *sessionRecord) Described() (value any, nullable bool) { return sessionSchema{}, false }
+func (*sessionRecord) Described() (value any, nullable bool) {
+	return reflect.Zero(sessions().Type()).Interface(), false
+}
 
 // sessionList is a page of sessions.
 type sessionList struct {
@@ -37,7 +33,7 @@ type sessionList struct {
 // AppendJSON implements endpoint.Appender.
 func (l *sessionList) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"object":"list","data":`...)
-	dst = wire.AppendList(dst, l.rows, appendSessionSummary)
+	dst = wire.AppendList(dst, l.rows, rows().AppendJSON)
 	dst = append(dst, `,"has_more":`...)
 	dst = strconv.AppendBool(dst, l.next != "")
 	return append(wire.AppendNullable(dst, `,"next_cursor":`, l.next), '}')

@@ -4,6 +4,7 @@ package users
 import (
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/resource"
 	"parley/proto/failurepb"
 )
 
@@ -40,10 +41,10 @@ func OwnedTokens(shared *handler.API) []endpoint.Route {
 		endpoint.On("POST /users", "members:admin", a.createUser, endpoint.Once(),
 			tag, endpoint.Summary("Create a user who cannot sign in, to own API tokens"), endpoint.Status(201),
 			endpoint.Errors(invalid, forbidden, notFound, taken, quota)),
-		endpoint.On("GET /users/{id}/tokens", "members:read", a.listUserTokens,
+		resource.Pages(tokens(a.Accounts.LastUse), "GET /users/{id}/tokens", "members:read", a.pageTokens,
 			tag, page, endpoint.Summary("List a user's API tokens, newest first"), endpoint.Errors(forbidden, notFound)),
-		endpoint.On("POST /users/{id}/tokens", "members:admin", a.createUserToken, endpoint.Once(),
-			tag, endpoint.Summary("Create an API token for a user; the only answer that shows it"), endpoint.Status(201),
+		madeTokens().Create("POST /users/{id}/tokens", "members:admin", a.makeToken,
+			tag, endpoint.Summary("Create an API token for a user; the only answer that shows it"),
 			endpoint.Errors(invalid, forbidden, notFound, quota)),
 		endpoint.On("DELETE /users/{id}/tokens/{tokenId}", "members:admin", a.deleteUserToken,
 			tag, endpoint.Summary("Delete an API token: it is of no use from then on"),

@@ -7,6 +7,7 @@ import (
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/clientapi/render"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/resource"
 )
 
 type userListInput struct {
@@ -19,8 +20,8 @@ type oneUserOut struct {
 }
 
 type userListOut struct {
-	Users      []render.UserSchema     `json:"users"`
-	Pagination render.PaginationSchema `json:"pagination"`
+	Users      []render.UserSchema `json:"users"`
+	Pagination resource.Pagination `json:"pagination"`
 }
 
 func (a *api) listUsers(ctx context.Context, in *userListInput) (*userListOut, error) {
@@ -28,7 +29,7 @@ func (a *api) listUsers(ctx context.Context, in *userListInput) (*userListOut, e
 	if err != nil {
 		return nil, handler.RecordError(err)
 	}
-	return &userListOut{Users: render.Users(users), Pagination: render.Pagination(in.Limit, in.Offset, total)}, nil
+	return &userListOut{Users: render.Users(users), Pagination: resource.Paginate(in.Limit, in.Offset, total)}, nil
 }
 
 // bearer is the holder of the request's API token.
