@@ -10,8 +10,8 @@
 // generates both from a written document, which would be a fourth place for each field. Neither knows this server's failures as data,
 // its permissions, or commands that are carried out once; this package is smaller than the adapters would be.
 //
-// Bodies that count (messages, events, deltas, conversations) are written by hand, see wire. So are records that would not be shorter
-// here: tasks, whose three records stand beside something else in six of seven answers, each with a type of its own then (some 175
+// Bodies that count (messages, events, deltas, conversations) are written by hand, see wire. So are records that would hardly be
+// shorter here: tasks, whose three records stand beside something else in six of seven answers, each with a type of its own then (some 175
 // lines for 193); users, who are in answers of two packages that the documents name after their Go types, and are made of a project
 // that they do not show. And deletions with two keys or an answer of their own, as of tokens and files of sessions.
 package resource
