@@ -75,6 +75,7 @@ type Options struct {
 	cluster *cluster        // the nodes that were started
 	standin *standin.Server // their model and tools, if the scenario needs them
 	exposed bool            // agents of nodes that it starts can be called over A2A
+	guarded bool            // its agent has a twin with a shield
 }
 
 // Disk measures the speed of the disk below dir. The command supplies it, since only the command may import storage.
@@ -95,7 +96,8 @@ const (
 	worldPlain    world = iota // the agents of bench.yaml
 	worldPeople                // people, money and files: the agents of people.yaml, with a model and tools that record their calls
 	worldClient                // callers of the Client API: the agents of bench.yaml, and an API token
-	worldA2A                   // the same, with agents that others may call over A2A
+	worldGuarded               // the agents of bench.yaml, and one of them once more, with a shield
+	worldA2A                   // the same as worldClient, with agents that others may call over A2A
 	worldAccounts              // the agents of bench.yaml, and accounts that may sign in as often as they like
 	worldHooks                 // the same as worldClient, with what the part of webhooks asks for
 )
@@ -168,6 +170,15 @@ func scenarios() []scenario {
 		{"spans", "report spans of OpenTelemetry, -records in a report, each report a trace of its own", "", runSpans, map[string]string{
 			"nodes": "1", "concurrency": "16", "duration": "20s",
 		}, worldClient},
+		{"guarded", "stream answers of an agent with a shield, and of the same one without, in rounds: -count answers of each stream in each of -rounds", "bench-stream", runGuarded, map[string]string{
+			"nodes": "1", "rounds": "8", "count": "4", "ramp": "200ms",
+		}, worldGuarded},
+		{"spending", "-count calls of a model at once against a daily budget that does for a part of them, while a node is killed", "", runSpending, map[string]string{
+			"nodes": "3", "count": "1000", "concurrency": "1000", "timeout": "90s", "attempt-timeout": "90s",
+		}, worldClient},
+		{"audio", "transcribe a recording of -state-bytes, as a form and as base64: the memory that takes", "", runAudio, map[string]string{
+			"nodes": "1", "state-bytes": "100000000", "count": "5", "concurrency": "1", "timeout": "5m", "settle": "60s",
+		}, worldClient},
 	}
 }
 
@@ -225,7 +236,7 @@ func runScenario(ctx context.Context, chosen scenario, o *Options, stderr io.Wri
 	if chosen.world == worldAccounts {
 		o.NodeFlags += loginFlags
 	}
-	o.exposed = chosen.world == worldA2A
+	o.exposed, o.guarded = chosen.world == worldA2A, chosen.world == worldGuarded
 	if chosen.world == worldClient || chosen.world == worldHooks || o.exposed {
 		if err = o.needToken(); err != nil {
 			return nil, err
@@ -281,9 +292,9 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 	set.IntVar(&o.Records, "records", 0, "conversations to prepare; 0 = the scenario's own number")
 	set.IntVar(&o.Messages, "messages", 20, "messages in each prepared conversation (read), in the long one (long)")
 	set.IntVar(&o.MessageBytes, "message-bytes", 0, "length of each message sent (turn); 0 = one word")
-	set.IntVar(&o.Rounds, "rounds", 0, "turns per stream, events sent to followers, rounds (logins); 0 = by -duration (stream), 5 (follow), 3 (logins)")
+	set.IntVar(&o.Rounds, "rounds", 0, "turns per stream, events sent to followers, rounds (logins, guarded); 0 = by -duration (stream), 5 (follow), 3 (logins)")
 	set.DurationVar(&o.Ramp, "ramp", time.Second, "time over which streams or followers are opened")
-	set.DurationVar(&o.Settle, "settle", 0, "silence before memory is read (follow, idle, soak)")
+	set.DurationVar(&o.Settle, "settle", 0, "silence before memory is read (follow, idle, soak, audio)")
 	set.DurationVar(&o.Timeout, "timeout", 60*time.Second, "one request, or silence in one stream")
 	set.DurationVar(&o.RetryFor, "retry-for", 0, "how long a request that a node could not answer (503, connection lost) is repeated at the next; 0 = 10s with several nodes, else never")
 	set.DurationVar(&o.AttemptTimeout, "attempt-timeout", 0, "time for one node to answer; 0 = 5s with several nodes, else -timeout")
@@ -294,10 +305,10 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 	set.StringVar(&o.NodeFlags, "node-flags", "", "more flags of those nodes, separated by blanks")
 	set.StringVar(&o.LogLevel, "log-level", "warn", "log level of those nodes")
 	set.BoolVar(&o.Network, "network", false, "give each of those nodes a network of its own, so that partitions are possible (chaos; takes root)")
-	set.Uint64Var(&o.Seed, "seed", 0, "seed of everything random (chaos, budget); 0 = drawn and printed")
+	set.Uint64Var(&o.Seed, "seed", 0, "seed of everything random (chaos, budget, spending); 0 = drawn and printed")
 	set.IntVar(&o.Faults, "faults", 0, "faults to make (chaos; 0 = one in 8 s), owners to kill (failover, budget), rounds (resolve)")
 	set.IntVar(&o.Followers, "followers", 0, "event streams: of each conversation (failover, chaos), in all (rolling)")
-	set.Int64Var(&o.StateBytes, "state-bytes", 1<<30, "state to write before a node joins (join); size of the file (upload)")
+	set.Int64Var(&o.StateBytes, "state-bytes", 1<<30, "state to write before a node joins (join); size of the file (upload, audio)")
 	set.Int64Var(&o.MaxMemory, "max-memory", 0, "bytes that may be resident in a node -settle after the load (soak); 0 = not asked")
 	set.StringVar(&o.Scenario, "scenario", "", "which part (webhooks): cost, latency, rate, dead, kills or burst")
 	set.BoolVar(&o.JSON, "json", false, "print JSON")

@@ -61,6 +61,8 @@ func startCluster(ctx context.Context, o *Options, live *progress) (*cluster, er
 		text = peopleSettings(o.standin)
 	case o.exposed: // a release that does not know the setting would not start, and is measured as well
 		text = bytes.Replace(text, []byte("id: bench-echo\n"), []byte("id: bench-echo\n    exposed: true\n"), 1)
+	case o.guarded: // the same
+		text = withTwin(text, o.Agent)
 	}
 	if err = os.WriteFile(settings, text, 0o644); err != nil {
 		return nil, fmt.Errorf("settings of the nodes: %w", err)

@@ -69,13 +69,19 @@ people() { # people, money and files
 }
 
 client() { # the Client API
-  local sessions=100000 long=40s calls=20s pages=30s validations=1s
-  if [ -n "${QUICK:-}" ]; then sessions=1000 long=4s calls=2s pages=2s validations=100ms; fi
+  local sessions=100000 long=40s calls=20s pages=30s validations=1s rounds=8 answers=4 recordings=5 size=100000000 quiet=60s
+  if [ -n "${QUICK:-}" ]; then sessions=1000 long=4s calls=2s pages=2s validations=100ms rounds=1 answers=1 recordings=1 size=5000000 quiet=0s; fi
   together "Chat completions through the gateway over the model itself, 500/s each" gateway -duration $calls -warm-up $warm
   together "Responses over the conversation server's own send, 64 callers" responses -duration $long -warm-up $warm
   together "A2A message/send over the conversation server's own send, 64 callers" a2a -duration $long -warm-up $warm
   together "Sessions: pages of 100, three nodes" sessions -records $sessions -duration $pages -warm-up $warm
   together "Spans of OpenTelemetry, 200 in a report, one node" spans -duration $calls -warm-up $warm
+  together "Answers through a shield over the same without, 50 tokens a second each" guarded -rounds $rounds -count $answers
+  together "Answers through a shield over the same without, 200 tokens at once" guarded -agent bench-flow -rounds $rounds -count $((answers * 10))
+  together "A recording as a form and as base64, one node" audio -state-bytes $size -count $recordings -settle $quiet
+  if [ -z "${QUICK:-}" ]; then # what the dead node's calls hold is free after 30 s
+    together "1,000 calls at once against a daily budget, three nodes, one killed" spending
+  fi
   printf '\n## A token that is known\n\n    go test ./httpedge/token -run x -bench Hit\n\n'
   go test ./httpedge/token -run '^$' -bench Hit -benchtime $validations | grep -E '^Benchmark' | sed 's/^/    /'
 }

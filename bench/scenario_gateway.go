@@ -51,17 +51,16 @@ func (m *quickModel) close() {
 	m.busy.Wait()
 }
 
-// record creates the records of a provider and its model, and returns the model's key.
-func (m *quickModel) record(c *client) (string, error) {
+// recordModel creates the records of a provider at a base URL and of its model, of a category and with prices, and returns the model's key.
+func recordModel(c *client, url, category string, pricing map[string]any) (string, error) {
 	key := "bench-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	for _, r := range []struct {
 		path string
 		body map[string]any
 	}{
-		{"/models/providers", map[string]any{"key": key, "driver": "openai", "settings": map[string]any{"baseUrl": m.url + "/v1"}}},
+		{"/models/providers", map[string]any{"key": key, "driver": "openai", "settings": map[string]any{"baseUrl": url}}},
 		{"/models", map[string]any{
-			"key": key, "name": "Bench", "providerKey": key, "category": "llm", "modelId": "quick",
-			"pricing": map[string]any{"inputTokenPer1M": 1, "outputTokenPer1M": 2}, "settings": map[string]any{},
+			"key": key, "name": "Bench", "providerKey": key, "category": category, "modelId": "quick", "pricing": pricing, "settings": map[string]any{},
 		}},
 	} {
 		body, err := json.Marshal(r.body)
@@ -92,7 +91,7 @@ func runGateway(ctx context.Context, o *Options, live *progress) (*Report, error
 		return nil, err
 	}
 	defer direct.close()
-	key, err := model.record(through)
+	key, err := recordModel(through, model.url+"/v1", "llm", map[string]any{"inputTokenPer1M": 1, "outputTokenPer1M": 2})
 	if err != nil {
 		return nil, err
 	}

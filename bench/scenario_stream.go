@@ -25,9 +25,11 @@ type streamRun struct {
 		sync.Mutex
 		tally  *tally
 		first  *hdrhistogram.Histogram // time to the first token
+		second *hdrhistogram.Histogram // and to the second
 		gap    *hdrhistogram.Histogram // between two tokens of a stream
 		faults []string
-		tokens int64
+		tokens int64 // pieces of text
+		words  int64 // in them, of agents that number theirs
 		open   int
 		peak   int
 		rounds []int
@@ -52,12 +54,7 @@ func runStream(ctx context.Context, o *Options, live *progress) (*Report, error)
 		return nil, err
 	}
 	defer fleet.close()
-	r := &streamRun{options: o, fleet: fleet, live: live, starts: make(chan int, len(ids))}
-	r.mu.tally, r.mu.first, r.mu.gap = newTally(), newHistogram(), newHistogram()
-	r.mu.rounds, r.mu.broken = make([]int, len(ids)), make([]int, len(ids))
-	for i, id := range ids {
-		r.requests = append(r.requests, streamRequest(o, fleet.hosts[i%len(fleet.hosts)], id))
-	}
+	r := newStreamRun(o, live, fleet, ids)
 	before := serverStats(ctx, o)
 	took := r.run(ctx)
 	r.mu.Lock()
@@ -78,6 +75,17 @@ func runStream(ctx context.Context, o *Options, live *progress) (*Report, error)
 	report.Faults = r.mu.faults
 	before.difference(report, serverStats(ctx, o))
 	return report, ctx.Err()
+}
+
+// newStreamRun prepares a run with a caller for each conversation.
+func newStreamRun(o *Options, live *progress, fleet *fleet, ids []string) *streamRun {
+	r := &streamRun{options: o, fleet: fleet, live: live, starts: make(chan int, len(ids))}
+	r.mu.tally, r.mu.first, r.mu.second, r.mu.gap = newTally(), newHistogram(), newHistogram(), newHistogram()
+	r.mu.rounds, r.mu.broken = make([]int, len(ids)), make([]int, len(ids))
+	for i, id := range ids {
+		r.requests = append(r.requests, streamRequest(o, fleet.hosts[i%len(fleet.hosts)], id))
+	}
+	return r
 }
 
 func streamRequest(o *Options, host, id string) []byte {
@@ -232,5 +240,9 @@ func (s *messageStream) recordLocked(now time.Time, status int, body []byte, err
 	}
 	if s.first > 0 {
 		r.mu.tokens += int64(len(s.gaps)) + 1
+		r.mu.words += int64(s.checker.words)
+	}
+	if len(s.gaps) > 0 {
+		record(r.mu.second, s.first+s.gaps[0])
 	}
 }

@@ -81,21 +81,31 @@ func UsageMember(unixMS int64, key UsageKey) string {
 // is returned as its hash, with the prefix "~". It returns false for a string that is not a member.
 func ParseUsageMember(member string) (unixMS int64, key UsageKey, ok bool) {
 	parts := strings.Split(member, "/")
-	if len(parts) != usageParts || len(parts[0]) != len("0000000000") {
+	if len(parts) != usageParts {
 		return 0, UsageKey{}, false
 	}
-	var hour int64
-	for _, digit := range []byte(parts[0]) {
-		if digit < '0' || digit > '9' {
-			return 0, UsageKey{}, false
-		}
-		hour = hour*10 + int64(digit-'0')
+	if unixMS, ok = parseHour(parts[0]); !ok {
+		return 0, UsageKey{}, false
 	}
 	unescape := strings.NewReplacer("%25", "%", "%2F", "/", "%7E", "~")
 	for i, part := range parts {
 		parts[i] = unescape.Replace(part)
 	}
-	return hour * usageHour, UsageKey{Model: parts[1], User: parts[2], Token: parts[3], Service: parts[4], Agent: parts[5]}, true
+	return unixMS, UsageKey{Model: parts[1], User: parts[2], Token: parts[3], Service: parts[4], Agent: parts[5]}, true
+}
+
+// parseHour is the start (Unix ms) of the hour that UsageHour has written.
+func parseHour(text string) (unixMS int64, ok bool) {
+	if len(text) != len("0000000000") {
+		return 0, false
+	}
+	for _, digit := range []byte(text) {
+		if digit < '0' || digit > '9' {
+			return 0, false
+		}
+		unixMS = unixMS*10 + int64(digit-'0')
+	}
+	return unixMS * usageHour, true
 }
 
 // UsageSum adds numbers to the row of a project, a time (Unix ms) and a key. It returns nil if all numbers are 0.

@@ -48,8 +48,11 @@ type UsageTally struct {
 	rows    map[string]*UsageNumbers
 	periods map[int64]*UsageNumbers
 
-	hour   string // of the row before
-	period *UsageNumbers
+	// Of the row before: rows that come in order are often of the same part, and of the same hour.
+	lastPart []byte
+	lastRow  *UsageNumbers
+	hour     string
+	period   *UsageNumbers
 }
 
 // UsageTotal is the usage of one part, or of the period that begins at Start (Unix ms).
@@ -81,10 +84,7 @@ func (t *UsageTally) Add(member []byte, numbers []int64) {
 	}
 	if string(member[:len(lastHour)]) != t.hour {
 		t.hour = string(member[:len(lastHour)])
-		at, _, ok := ParseUsageMember(t.hour + "/////")
-		if !ok {
-			at = 0
-		}
+		at, _ := parseHour(t.hour) // 0 of what is none
 		t.period = t.at(t.interval.Start(at))
 	}
 	t.period.add(numbers)
@@ -104,6 +104,15 @@ func memberPart(member []byte, part UsagePart) []byte {
 }
 
 func (t *UsageTally) row(part []byte) *UsageNumbers {
+	if t.lastRow != nil && bytes.Equal(part, t.lastPart) {
+		return t.lastRow
+	}
+	t.lastPart = append(t.lastPart[:0], part...)
+	t.lastRow = t.find(part)
+	return t.lastRow
+}
+
+func (t *UsageTally) find(part []byte) *UsageNumbers {
 	row := t.rows[string(part)]
 	if row == nil && len(t.rows) >= MaxUsageParts {
 		part = nil

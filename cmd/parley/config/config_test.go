@@ -476,7 +476,7 @@ func TestBenchFile(t *testing.T) {
 		got[r.GetId()] = [2]int64{int64(r.GetModel().GetScript().GetTokens()), r.GetModel().GetScript().GetTokenIntervalMs()}
 	}
 	require.Equal(t, map[string][2]int64{
-		"bench-echo": {1, 0}, "bench-stream": {50, 20}, "bench-slow": {120, 1000}, "bench-brief": {10, 20}, "bench-budget": {10, 20},
+		"bench-echo": {1, 0}, "bench-stream": {50, 20}, "bench-slow": {120, 1000}, "bench-brief": {10, 20}, "bench-flow": {200, 0}, "bench-budget": {10, 20},
 	}, got)
 }
 
