@@ -39,6 +39,10 @@ func decide(state *allowancepb.State, call *allowancepb.Call, now int64, next bo
 			if amount := money.Add(used, call.GetTokens()); used >= limit.GetMost() || amount > limit.GetMost() {
 				return verdict{reached: limit, amount: amount}
 			}
+		case allowancepb.Measure_FILES, allowancepb.Measure_STORAGE:
+			if amount := money.Add(used, adds(limit, call, nil, now)); used < amount && amount > limit.GetMost() {
+				return verdict{reached: limit, amount: amount}
+			}
 		case allowancepb.Measure_COST:
 			remains := limit.GetMost() - used
 			if remains < left {
@@ -91,4 +95,36 @@ func heldOf(state *allowancepb.State, policy string, now int64) (held int64) {
 		}
 	}
 	return held
+}
+
+// brings is what a call counts of a measure of files.
+func brings(call *allowancepb.Call, measure allowancepb.Measure) int64 {
+	switch measure {
+	case allowancepb.Measure_FILES:
+		return call.GetFiles()
+	case allowancepb.Measure_STORAGE:
+		return call.GetBytes()
+	default:
+		return 0
+	}
+}
+
+// adds is by how much a call's files raise what is used under a limit: by those of which it does not count yet. A file that comes counts
+// whole in the window in which it has come, as if its size had been known before.
+func adds(limit *allowancepb.Cap, call, before *allowancepb.Call, now int64) int64 {
+	if before != nil && quota.Window(limit.GetUnit(), before.GetLetInAt()) == quota.Window(limit.GetUnit(), now) {
+		return brings(call, limit.GetMeasure()) - brings(before, limit.GetMeasure())
+	}
+	return brings(call, limit.GetMeasure())
+}
+
+// grow decides on a call of whose file more came.
+func grow(state *allowancepb.State, call, before *allowancepb.Call, now int64) verdict {
+	for _, limit := range call.GetCaps() {
+		used, more := quota.Used(state, limit, now), adds(limit, call, before, now)
+		if amount := money.Add(used, more); !limit.GetCounts() && more > 0 && amount > limit.GetMost() {
+			return verdict{reached: limit, amount: amount}
+		}
+	}
+	return verdict{}
 }

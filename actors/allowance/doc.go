@@ -1,6 +1,6 @@
 // Package allowance holds the rules by which a tenant's calls share what its policies allow (package actors/core/quota): requests,
-// tokens and money within windows. One entity stands for a tenant and takes one command at a time, so limits hold however many calls
-// are made at once on however many nodes.
+// tokens, files, their bytes and money within windows. One entity stands for a tenant and takes one command at a time, so limits hold
+// however many calls are made at once on however many nodes.
 //
 // # Money
 //
@@ -12,6 +12,12 @@
 // piece of output. Where only running calls stand in the way it waits in line for one of them to be settled. What is left when nobody
 // else holds any is its own, even if it may cost more. One that has waited for a while is hurried: it takes what is free as soon as that
 // pays for what it needs. The line is in the order of arrival, among calls that share a limit.
+//
+// # Files
+//
+// Files are let in with their number and bytes, and count from then on; what was not kept is given back. One that still comes asks again
+// with what came of it, so that what is stored was let in before, and counts whole in the window of its last piece, as if its size had been
+// known.
 //
 // # Nodes that die
 //

@@ -91,11 +91,11 @@ func find(calls []*allowancepb.Call, id string) int {
 func enter(s *step, c *allowancepb.Enter) *machine.Failure {
 	call := c.GetCall()
 	if call.GetId() == "" || len(call.GetCaps()) == 0 || len(call.GetCaps()) > maxCaps || c.GetLeaseMs() <= 0 || call.GetNeed() > call.GetWant() ||
-		call.GetNeed() < 0 || call.GetTokens() < 0 {
+		call.GetNeed() < 0 || call.GetTokens() < 0 || call.GetFiles() < 0 || call.GetBytes() < 0 {
 		return failure.New(failurepb.Code_VALIDATION, failure.BadAllowance)
 	}
 	if at := find(s.Before.GetRunning(), call.GetId()); at >= 0 {
-		s.Decision.Reply = &allowancepb.Reply{LetIn: true, Held: s.Before.GetRunning()[at].GetHeld()}
+		extend(s, s.Before.GetRunning()[at], call.GetBytes(), s.Now+c.GetLeaseMs())
 		return nil
 	}
 	forget(s)
@@ -126,6 +126,22 @@ func enter(s *step, c *allowancepb.Enter) *machine.Failure {
 	return nil
 }
 
+// extend answers who asks again for a call that runs, and lets in what came of its file meanwhile.
+func extend(s *step, call *allowancepb.Call, bytes, until int64) {
+	if bytes <= call.GetBytes() {
+		s.Decision.Reply = &allowancepb.Reply{LetIn: true, Held: call.GetHeld()}
+		return
+	}
+	more := proto.CloneOf(call)
+	more.Bytes = bytes
+	verdict := grow(s.Before, more, call, s.Now)
+	if verdict.reached == nil {
+		s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Grown{Grown: &allowancepb.Grown{Id: call.GetId(), Bytes: bytes, ExpiresAt: until}}})
+		verdict.held = call.GetHeld()
+	}
+	s.Decision.Reply = verdict.reply()
+}
+
 // settle ends a call, or takes it out of the line, and lets in who waited for what it held.
 func settle(s *step, c *allowancepb.Settled) *machine.Failure {
 	state := s.Before
@@ -133,7 +149,7 @@ func settle(s *step, c *allowancepb.Settled) *machine.Failure {
 		return nil // it was settled
 	}
 	s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Settled{Settled: &allowancepb.Settled{
-		Id: c.GetId(), Cost: max(c.GetCost(), 0), Tokens: max(c.GetTokens(), 0),
+		Id: c.GetId(), Cost: max(c.GetCost(), 0), Tokens: max(c.GetTokens(), 0), Unkept: c.GetUnkept(),
 	}}})
 	forget(s)
 	advance(s, "")

@@ -32,6 +32,8 @@ const (
 	Measure_COST     Measure = 1
 	Measure_REQUESTS Measure = 2
 	Measure_TOKENS   Measure = 3
+	Measure_FILES    Measure = 4
+	Measure_STORAGE  Measure = 5 // bytes of files
 )
 
 // Enum value maps for Measure.
@@ -41,12 +43,16 @@ var (
 		1: "COST",
 		2: "REQUESTS",
 		3: "TOKENS",
+		4: "FILES",
+		5: "STORAGE",
 	}
 	Measure_value = map[string]int32{
 		"NOTHING":  0,
 		"COST":     1,
 		"REQUESTS": 2,
 		"TOKENS":   3,
+		"FILES":    4,
+		"STORAGE":  5,
 	}
 )
 
@@ -319,6 +325,8 @@ type Call struct {
 	Hurried       bool                   `protobuf:"varint,8,opt,name=hurried,proto3" json:"hurried,omitempty"`                      // takes less than it wants
 	Caps          []*Cap                 `protobuf:"bytes,9,rep,name=caps,proto3" json:"caps,omitempty"`
 	TenantId      string                 `protobuf:"bytes,10,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"` // whose webhooks are told of alerts
+	Files         int64                  `protobuf:"varint,11,opt,name=files,proto3" json:"files,omitempty"`                      // that it brings
+	Bytes         int64                  `protobuf:"varint,12,opt,name=bytes,proto3" json:"bytes,omitempty"`                      // of them; of a file that still comes as many as came
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -423,6 +431,20 @@ func (x *Call) GetTenantId() string {
 	return ""
 }
 
+func (x *Call) GetFiles() int64 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *Call) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
 // State is the head record.
 type State struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -520,6 +542,7 @@ type Event struct {
 	//	*Event_Settled
 	//	*Event_Renewed
 	//	*Event_Forgotten
+	//	*Event_Grown
 	Body          isEvent_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -630,6 +653,15 @@ func (x *Event) GetForgotten() *Forgotten {
 	return nil
 }
 
+func (x *Event) GetGrown() *Grown {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Grown); ok {
+			return x.Grown
+		}
+	}
+	return nil
+}
+
 type isEvent_Body interface {
 	isEvent_Body()
 }
@@ -658,6 +690,10 @@ type Event_Forgotten struct {
 	Forgotten *Forgotten `protobuf:"bytes,15,opt,name=forgotten,proto3,oneof"`
 }
 
+type Event_Grown struct {
+	Grown *Grown `protobuf:"bytes,16,opt,name=grown,proto3,oneof"`
+}
+
 func (*Event_Opened) isEvent_Body() {}
 
 func (*Event_LetIn) isEvent_Body() {}
@@ -670,12 +706,15 @@ func (*Event_Renewed) isEvent_Body() {}
 
 func (*Event_Forgotten) isEvent_Body() {}
 
+func (*Event_Grown) isEvent_Body() {}
+
 // Settled ends a call with what it came to.
 type Settled struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Cost          int64                  `protobuf:"varint,2,opt,name=cost,proto3" json:"cost,omitempty"`
 	Tokens        int64                  `protobuf:"varint,3,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	Unkept        bool                   `protobuf:"varint,4,opt,name=unkept,proto3" json:"unkept,omitempty"` // its files were not kept: they do not count
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -729,6 +768,13 @@ func (x *Settled) GetTokens() int64 {
 		return x.Tokens
 	}
 	return 0
+}
+
+func (x *Settled) GetUnkept() bool {
+	if x != nil {
+		return x.Unkept
+	}
+	return false
 }
 
 type Renewed struct {
@@ -828,6 +874,67 @@ func (x *Forgotten) GetIds() []string {
 	return nil
 }
 
+// Grown says that more came of a call's file.
+type Grown struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Bytes         int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"` // in all
+	ExpiresAt     int64                  `protobuf:"varint,3,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Grown) Reset() {
+	*x = Grown{}
+	mi := &file_allowancepb_allowance_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Grown) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Grown) ProtoMessage() {}
+
+func (x *Grown) ProtoReflect() protoreflect.Message {
+	mi := &file_allowancepb_allowance_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Grown.ProtoReflect.Descriptor instead.
+func (*Grown) Descriptor() ([]byte, []int) {
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Grown) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Grown) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Grown) GetExpiresAt() int64 {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return 0
+}
+
 type Command struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -844,7 +951,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[8]
+	mi := &file_allowancepb_allowance_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -856,7 +963,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[8]
+	mi := &file_allowancepb_allowance_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -869,7 +976,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{8}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Command) GetId() string {
@@ -951,7 +1058,7 @@ func (*Command_Renew) isCommand_Body() {}
 func (*Command_Due) isCommand_Body() {}
 
 // Enter asks for a call to be let in. It is answered once that is decided. Repeated with the same call it gets the same answer; with
-// hurried it takes what there is.
+// hurried it takes what there is; with more bytes of a call that runs it asks for these.
 type Enter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Call          *Call                  `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
@@ -962,7 +1069,7 @@ type Enter struct {
 
 func (x *Enter) Reset() {
 	*x = Enter{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[9]
+	mi := &file_allowancepb_allowance_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -974,7 +1081,7 @@ func (x *Enter) String() string {
 func (*Enter) ProtoMessage() {}
 
 func (x *Enter) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[9]
+	mi := &file_allowancepb_allowance_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -987,7 +1094,7 @@ func (x *Enter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Enter.ProtoReflect.Descriptor instead.
 func (*Enter) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{9}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Enter) GetCall() *Call {
@@ -1014,7 +1121,7 @@ type Renew struct {
 
 func (x *Renew) Reset() {
 	*x = Renew{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[10]
+	mi := &file_allowancepb_allowance_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +1133,7 @@ func (x *Renew) String() string {
 func (*Renew) ProtoMessage() {}
 
 func (x *Renew) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[10]
+	mi := &file_allowancepb_allowance_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1146,7 @@ func (x *Renew) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renew.ProtoReflect.Descriptor instead.
 func (*Renew) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{10}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Renew) GetIds() []string {
@@ -1064,7 +1171,7 @@ type Due struct {
 
 func (x *Due) Reset() {
 	*x = Due{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[11]
+	mi := &file_allowancepb_allowance_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1076,7 +1183,7 @@ func (x *Due) String() string {
 func (*Due) ProtoMessage() {}
 
 func (x *Due) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[11]
+	mi := &file_allowancepb_allowance_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1089,7 +1196,7 @@ func (x *Due) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Due.ProtoReflect.Descriptor instead.
 func (*Due) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{11}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{12}
 }
 
 type Reply struct {
@@ -1104,7 +1211,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[12]
+	mi := &file_allowancepb_allowance_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1116,7 +1223,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[12]
+	mi := &file_allowancepb_allowance_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1129,7 +1236,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{12}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Reply) GetLetIn() bool {
@@ -1170,7 +1277,7 @@ type UsedQuery struct {
 
 func (x *UsedQuery) Reset() {
 	*x = UsedQuery{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[13]
+	mi := &file_allowancepb_allowance_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1182,7 +1289,7 @@ func (x *UsedQuery) String() string {
 func (*UsedQuery) ProtoMessage() {}
 
 func (x *UsedQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[13]
+	mi := &file_allowancepb_allowance_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1195,7 +1302,7 @@ func (x *UsedQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsedQuery.ProtoReflect.Descriptor instead.
 func (*UsedQuery) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{13}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UsedQuery) GetId() string {
@@ -1214,7 +1321,7 @@ type UsedReply struct {
 
 func (x *UsedReply) Reset() {
 	*x = UsedReply{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[14]
+	mi := &file_allowancepb_allowance_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1333,7 @@ func (x *UsedReply) String() string {
 func (*UsedReply) ProtoMessage() {}
 
 func (x *UsedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[14]
+	mi := &file_allowancepb_allowance_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1346,7 @@ func (x *UsedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsedReply.ProtoReflect.Descriptor instead.
 func (*UsedReply) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{14}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UsedReply) GetState() *State {
@@ -1268,7 +1375,7 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\ameasure\x18\x02 \x01(\x0e2\x19.parley.allowance.MeasureR\ameasure\x12*\n" +
 	"\x04unit\x18\x03 \x01(\x0e2\x16.parley.allowance.UnitR\x04unit\x12\x14\n" +
 	"\x05start\x18\x04 \x01(\x03R\x05start\x12\x16\n" +
-	"\x06amount\x18\x05 \x01(\x03R\x06amount\"\x87\x02\n" +
+	"\x06amount\x18\x05 \x01(\x03R\x06amount\"\xb3\x02\n" +
 	"\x04Call\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04want\x18\x02 \x01(\x03R\x04want\x12\x12\n" +
@@ -1281,7 +1388,9 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\ahurried\x18\b \x01(\bR\ahurried\x12)\n" +
 	"\x04caps\x18\t \x03(\v2\x15.parley.allowance.CapR\x04caps\x12\x1b\n" +
 	"\ttenant_id\x18\n" +
-	" \x01(\tR\btenantId\"\xe1\x01\n" +
+	" \x01(\tR\btenantId\x12\x14\n" +
+	"\x05files\x18\v \x01(\x03R\x05files\x12\x14\n" +
+	"\x05bytes\x18\f \x01(\x03R\x05bytes\"\xe1\x01\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\blast_seq\x18\x02 \x01(\x04R\alastSeq\x12\x1d\n" +
@@ -1289,7 +1398,7 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"expires_at\x18\x03 \x01(\x03R\texpiresAt\x12*\n" +
 	"\x04used\x18\x04 \x03(\v2\x16.parley.allowance.UsedR\x04used\x120\n" +
 	"\arunning\x18\x05 \x03(\v2\x16.parley.allowance.CallR\arunning\x120\n" +
-	"\awaiting\x18\x06 \x03(\v2\x16.parley.allowance.CallR\awaiting\"\x84\x03\n" +
+	"\awaiting\x18\x06 \x03(\v2\x16.parley.allowance.CallR\awaiting\"\xb5\x03\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1d\n" +
 	"\n" +
@@ -1300,18 +1409,25 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\blined_up\x18\f \x01(\v2\x16.parley.allowance.CallH\x00R\alinedUp\x125\n" +
 	"\asettled\x18\r \x01(\v2\x19.parley.allowance.SettledH\x00R\asettled\x125\n" +
 	"\arenewed\x18\x0e \x01(\v2\x19.parley.allowance.RenewedH\x00R\arenewed\x12;\n" +
-	"\tforgotten\x18\x0f \x01(\v2\x1b.parley.allowance.ForgottenH\x00R\tforgottenB\x06\n" +
-	"\x04body\"E\n" +
+	"\tforgotten\x18\x0f \x01(\v2\x1b.parley.allowance.ForgottenH\x00R\tforgotten\x12/\n" +
+	"\x05grown\x18\x10 \x01(\v2\x17.parley.allowance.GrownH\x00R\x05grownB\x06\n" +
+	"\x04body\"]\n" +
 	"\aSettled\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04cost\x18\x02 \x01(\x03R\x04cost\x12\x16\n" +
-	"\x06tokens\x18\x03 \x01(\x03R\x06tokens\":\n" +
+	"\x06tokens\x18\x03 \x01(\x03R\x06tokens\x12\x16\n" +
+	"\x06unkept\x18\x04 \x01(\bR\x06unkept\":\n" +
 	"\aRenewed\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x1d\n" +
 	"\n" +
 	"expires_at\x18\x02 \x01(\x03R\texpiresAt\"\x1d\n" +
 	"\tForgotten\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids\"\xe3\x01\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"L\n" +
+	"\x05Grown\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x1d\n" +
+	"\n" +
+	"expires_at\x18\x03 \x01(\x03R\texpiresAt\"\xe3\x01\n" +
 	"\aCommand\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12/\n" +
 	"\x05enter\x18\n" +
@@ -1335,13 +1451,15 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\tUsedQuery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\":\n" +
 	"\tUsedReply\x12-\n" +
-	"\x05state\x18\x01 \x01(\v2\x17.parley.allowance.StateR\x05state*:\n" +
+	"\x05state\x18\x01 \x01(\v2\x17.parley.allowance.StateR\x05state*R\n" +
 	"\aMeasure\x12\v\n" +
 	"\aNOTHING\x10\x00\x12\b\n" +
 	"\x04COST\x10\x01\x12\f\n" +
 	"\bREQUESTS\x10\x02\x12\n" +
 	"\n" +
-	"\x06TOKENS\x10\x03*I\n" +
+	"\x06TOKENS\x10\x03\x12\t\n" +
+	"\x05FILES\x10\x04\x12\v\n" +
+	"\aSTORAGE\x10\x05*I\n" +
 	"\x04Unit\x12\v\n" +
 	"\aFOREVER\x10\x00\x12\n" +
 	"\n" +
@@ -1365,7 +1483,7 @@ func file_allowancepb_allowance_proto_rawDescGZIP() []byte {
 }
 
 var file_allowancepb_allowance_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_allowancepb_allowance_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_allowancepb_allowance_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_allowancepb_allowance_proto_goTypes = []any{
 	(Measure)(0),      // 0: parley.allowance.Measure
 	(Unit)(0),         // 1: parley.allowance.Unit
@@ -1377,13 +1495,14 @@ var file_allowancepb_allowance_proto_goTypes = []any{
 	(*Settled)(nil),   // 7: parley.allowance.Settled
 	(*Renewed)(nil),   // 8: parley.allowance.Renewed
 	(*Forgotten)(nil), // 9: parley.allowance.Forgotten
-	(*Command)(nil),   // 10: parley.allowance.Command
-	(*Enter)(nil),     // 11: parley.allowance.Enter
-	(*Renew)(nil),     // 12: parley.allowance.Renew
-	(*Due)(nil),       // 13: parley.allowance.Due
-	(*Reply)(nil),     // 14: parley.allowance.Reply
-	(*UsedQuery)(nil), // 15: parley.allowance.UsedQuery
-	(*UsedReply)(nil), // 16: parley.allowance.UsedReply
+	(*Grown)(nil),     // 10: parley.allowance.Grown
+	(*Command)(nil),   // 11: parley.allowance.Command
+	(*Enter)(nil),     // 12: parley.allowance.Enter
+	(*Renew)(nil),     // 13: parley.allowance.Renew
+	(*Due)(nil),       // 14: parley.allowance.Due
+	(*Reply)(nil),     // 15: parley.allowance.Reply
+	(*UsedQuery)(nil), // 16: parley.allowance.UsedQuery
+	(*UsedReply)(nil), // 17: parley.allowance.UsedReply
 }
 var file_allowancepb_allowance_proto_depIdxs = []int32{
 	0,  // 0: parley.allowance.Cap.measure:type_name -> parley.allowance.Measure
@@ -1400,18 +1519,19 @@ var file_allowancepb_allowance_proto_depIdxs = []int32{
 	7,  // 11: parley.allowance.Event.settled:type_name -> parley.allowance.Settled
 	8,  // 12: parley.allowance.Event.renewed:type_name -> parley.allowance.Renewed
 	9,  // 13: parley.allowance.Event.forgotten:type_name -> parley.allowance.Forgotten
-	11, // 14: parley.allowance.Command.enter:type_name -> parley.allowance.Enter
-	7,  // 15: parley.allowance.Command.settle:type_name -> parley.allowance.Settled
-	12, // 16: parley.allowance.Command.renew:type_name -> parley.allowance.Renew
-	13, // 17: parley.allowance.Command.due:type_name -> parley.allowance.Due
-	4,  // 18: parley.allowance.Enter.call:type_name -> parley.allowance.Call
-	2,  // 19: parley.allowance.Reply.reached:type_name -> parley.allowance.Cap
-	5,  // 20: parley.allowance.UsedReply.state:type_name -> parley.allowance.State
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	10, // 14: parley.allowance.Event.grown:type_name -> parley.allowance.Grown
+	12, // 15: parley.allowance.Command.enter:type_name -> parley.allowance.Enter
+	7,  // 16: parley.allowance.Command.settle:type_name -> parley.allowance.Settled
+	13, // 17: parley.allowance.Command.renew:type_name -> parley.allowance.Renew
+	14, // 18: parley.allowance.Command.due:type_name -> parley.allowance.Due
+	4,  // 19: parley.allowance.Enter.call:type_name -> parley.allowance.Call
+	2,  // 20: parley.allowance.Reply.reached:type_name -> parley.allowance.Cap
+	5,  // 21: parley.allowance.UsedReply.state:type_name -> parley.allowance.State
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_allowancepb_allowance_proto_init() }
@@ -1426,8 +1546,9 @@ func file_allowancepb_allowance_proto_init() {
 		(*Event_Settled)(nil),
 		(*Event_Renewed)(nil),
 		(*Event_Forgotten)(nil),
+		(*Event_Grown)(nil),
 	}
-	file_allowancepb_allowance_proto_msgTypes[8].OneofWrappers = []any{
+	file_allowancepb_allowance_proto_msgTypes[9].OneofWrappers = []any{
 		(*Command_Enter)(nil),
 		(*Command_Settle)(nil),
 		(*Command_Renew)(nil),
@@ -1439,7 +1560,7 @@ func file_allowancepb_allowance_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_allowancepb_allowance_proto_rawDesc), len(file_allowancepb_allowance_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

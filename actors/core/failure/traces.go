@@ -14,7 +14,6 @@ const (
 	BadSpans       Reason = "bad_spans"
 	TraceEncoding  Reason = "trace_encoding"
 	TraceTooLarge  Reason = "trace_too_large"
-	TraceRate      Reason = "trace_rate"
 )
 
 // traceWords are the default words of these reasons; empty for any other.
@@ -44,8 +43,6 @@ func traceWords(r Reason) string {
 		return "Content-Encoding must be gzip, or absent"
 	case TraceTooLarge:
 		return "The body must not be larger than {most} bytes once it is unpacked"
-	case TraceRate:
-		return "{problem}"
 	default:
 		return ""
 	}

@@ -30,6 +30,7 @@ const (
 	Speech    = "tts"
 	Listening = "stt"
 	Tracing   = "tracing"
+	File      = "file"
 )
 
 // Scopes returns all scopes.
@@ -37,7 +38,7 @@ func Scopes() []string { return []string{Tenant, User, Token, Resource, Provider
 
 // Domains returns all domains. Calls are made in those that have a name here; the others are kept for what they will bound.
 func Domains() []string {
-	return []string{Global, LLM, Embedding, "vector", "file", Tracing, Listening, Speech, "ocr"}
+	return []string{Global, LLM, Embedding, "vector", File, Tracing, Listening, Speech, "ocr"}
 }
 
 // Unlimited says that there is no limit.
@@ -48,6 +49,8 @@ const (
 	MaxInputTokens  = "maxInputTokens"
 	MaxOutputTokens = "maxOutputTokens"
 	MaxTotalTokens  = "maxTotalTokens"
+	MaxFileSize     = "maxFileSize" // in bytes
+	MaxFiles        = "maxFilesPerRequest"
 	MaxEvents       = "maxEventsPerSession" // of a reported session
 )
 
@@ -76,7 +79,7 @@ func windows() []string { return []string{"perSecond", "perMinute", "perHour", "
 
 func perRequest() []string {
 	return []string{
-		MaxInputTokens, MaxOutputTokens, MaxTotalTokens, "maxVectorsPerUpsert", "maxQueryResults", "maxDimensions", "maxFileSize", "maxFilesPerRequest",
+		MaxInputTokens, MaxOutputTokens, MaxTotalTokens, "maxVectorsPerUpsert", "maxQueryResults", "maxDimensions", MaxFileSize, MaxFiles,
 		MaxEvents, "maxSessionDurationMs", "maxConcurrentRequests",
 	}
 }
@@ -204,7 +207,7 @@ func capsOf(record *directorypb.QuotaPolicy, limits *Limits) []*allowancepb.Cap 
 	for _, what := range []struct {
 		name    string
 		measure allowancepb.Measure
-	}{{"requests", allowancepb.Measure_REQUESTS}, {"tokens", allowancepb.Measure_TOKENS}} {
+	}{{"requests", allowancepb.Measure_REQUESTS}, {"tokens", allowancepb.Measure_TOKENS}, {"files", allowancepb.Measure_FILES}, {"storage", allowancepb.Measure_STORAGE}} {
 		for i, window := range windows() {
 			if most, said := limits.RateLimit[what.name][window]; said {
 				caps = append(caps, &allowancepb.Cap{

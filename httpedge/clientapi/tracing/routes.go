@@ -4,7 +4,6 @@ package tracing
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"parley/actors/core/failure"
@@ -82,14 +81,10 @@ func (a *api) enter(ctx context.Context) (endpoint.Caller, error) {
 		return caller, err
 	}
 	pass, err := a.Door.Enter(ctx, callOf(caller))
-	if refused, is := errors.AsType[*quota.Refusal](err); is {
-		seconds := int(max(refused.RetryAfter, time.Second) / time.Second)
-		return caller, failure.New(failurepb.Code_RATE_LIMITED, failure.TraceRate).Param("problem", refused.Message).With("retryAfter", seconds)
-	}
 	if err == nil && pass != nil {
 		pass.Settle(0, 0)
 	}
-	return caller, err
+	return caller, handler.QuotaFailure(err)
 }
 
 // callOf is a report as quota policies see it.
