@@ -19,6 +19,14 @@
 // with what came of it, so that what is stored was let in before, and counts whole in the window of its last piece, as if its size had been
 // known.
 //
+// # What is kept
+//
+// Quotas of all files that are kept (in no window) are not counted here: deleting a file in its shard is all that frees it. Each shard has
+// counters (package actors/core/attachment), of the same append as the file. A node reads where the allowance is, then adds the counters up,
+// then asks to be let in with both. Beside what the counters said the allowance holds what others bring that are not settled, and what was
+// settled since it was read: both together are never less than what there is, for a file is in its shard before its call is settled. They
+// may be more: then the node counts again, before a call is refused.
+//
 // # Nodes that die
 //
 // What a call holds is free again once its node has not said for the time of the lease that it still runs. It is remembered for

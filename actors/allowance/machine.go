@@ -24,6 +24,8 @@ const (
 	maxCaps  = 2400
 	// remembered is for how long a call whose lease is over can still be settled, in milliseconds.
 	remembered = 10 * 60_000
+	// keeps is for how long it is known which files were stored, in milliseconds: longer than it takes to count what there is.
+	keeps = 60_000
 )
 
 // New returns the kind of allowances.
@@ -79,6 +81,7 @@ func rules() table {
 func shallow(s *allowancepb.State) *allowancepb.State {
 	return &allowancepb.State{
 		Id: s.GetId(), LastSeq: s.GetLastSeq(), ExpiresAt: s.GetExpiresAt(),
+		Kept: slices.Clone(s.GetKept()), KeptFrom: s.GetKeptFrom(),
 		Used: slices.Clone(s.GetUsed()), Running: slices.Clone(s.GetRunning()), Waiting: slices.Clone(s.GetWaiting()),
 	}
 }
@@ -95,7 +98,11 @@ func enter(s *step, c *allowancepb.Enter) *machine.Failure {
 		return failure.New(failurepb.Code_VALIDATION, failure.BadAllowance)
 	}
 	if at := find(s.Before.GetRunning(), call.GetId()); at >= 0 {
-		extend(s, s.Before.GetRunning()[at], call.GetBytes(), s.Now+c.GetLeaseMs())
+		extend(s, s.Before.GetRunning()[at], call, s.Now+c.GetLeaseMs())
+		return nil
+	}
+	if fills(call) && call.GetAsOf() < s.Before.GetKeptFrom() {
+		s.Decision.Reply = &allowancepb.Reply{Again: true}
 		return nil
 	}
 	forget(s)
@@ -127,16 +134,18 @@ func enter(s *step, c *allowancepb.Enter) *machine.Failure {
 }
 
 // extend answers who asks again for a call that runs, and lets in what came of its file meanwhile.
-func extend(s *step, call *allowancepb.Call, bytes, until int64) {
-	if bytes <= call.GetBytes() {
+func extend(s *step, call, more *allowancepb.Call, until int64) {
+	switch {
+	case more.GetBytes() <= call.GetBytes():
 		s.Decision.Reply = &allowancepb.Reply{LetIn: true, Held: call.GetHeld()}
 		return
+	case fills(more) && more.GetAsOf() < s.Before.GetKeptFrom():
+		s.Decision.Reply = &allowancepb.Reply{Again: true}
+		return
 	}
-	more := proto.CloneOf(call)
-	more.Bytes = bytes
 	verdict := grow(s.Before, more, call, s.Now)
 	if verdict.reached == nil {
-		s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Grown{Grown: &allowancepb.Grown{Id: call.GetId(), Bytes: bytes, ExpiresAt: until}}})
+		s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Grown{Grown: &allowancepb.Grown{Id: call.GetId(), Bytes: more.GetBytes(), ExpiresAt: until}}})
 		verdict.held = call.GetHeld()
 	}
 	s.Decision.Reply = verdict.reply()

@@ -51,7 +51,9 @@ func apply(s *allowancepb.State, event *allowancepb.Event) *allowancepb.State {
 		s.Running = slices.Delete(s.GetRunning(), at, at+1)
 		count(s, call, allowancepb.Measure_COST, body.Settled.GetCost(), now)
 		count(s, call, allowancepb.Measure_TOKENS, body.Settled.GetTokens()-call.GetTokens(), now)
-		if body.Settled.GetUnkept() {
+		if !body.Settled.GetUnkept() {
+			kept(s, call, event)
+		} else {
 			count(s, call, allowancepb.Measure_FILES, -call.GetFiles(), now)
 			count(s, call, allowancepb.Measure_STORAGE, -call.GetBytes(), now)
 		}
@@ -91,6 +93,20 @@ func prolong(calls []*allowancepb.Call, ids []string, until int64) {
 	}
 }
 
+// kept remembers for a while that a call's files are among what there is.
+func kept(s *allowancepb.State, call *allowancepb.Call, event *allowancepb.Event) {
+	if !fills(call) {
+		return
+	}
+	s.Kept = append(s.GetKept(), &allowancepb.Kept{Seq: event.GetSeq(), At: event.GetCreatedAt(), Call: call})
+	old := 0
+	for old < len(s.GetKept()) && (s.GetKept()[old].GetAt() <= event.GetCreatedAt()-keeps || len(s.GetKept())-old > maxCalls) {
+		s.KeptFrom = s.GetKept()[old].GetSeq()
+		old++
+	}
+	s.Kept = s.GetKept()[old:]
+}
+
 // grown counts what came of a call's file, and has the call count from now on.
 func grown(s *allowancepb.State, more *allowancepb.Grown, now int64) {
 	at := find(s.GetRunning(), more.GetId())
@@ -123,7 +139,7 @@ func count(s *allowancepb.State, call *allowancepb.Call, measure allowancepb.Mea
 
 // add adds an amount to what is used under a limit.
 func add(s *allowancepb.State, limit *allowancepb.Cap, amount, now int64) {
-	if amount == 0 {
+	if amount == 0 || limit.GetUnit() == allowancepb.Unit_FOREVER { // what is kept is counted where it is
 		return
 	}
 	start := quota.Window(limit.GetUnit(), now)

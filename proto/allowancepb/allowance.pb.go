@@ -152,6 +152,8 @@ type Cap struct {
 	Counts        bool                   `protobuf:"varint,5,opt,name=counts,proto3" json:"counts,omitempty"`                       // another policy's limit is in force: this one only counts
 	Alerts        []float64              `protobuf:"fixed64,6,rep,packed,name=alerts,proto3" json:"alerts,omitempty"`               // of money: thresholds of the limit of which webhooks are told
 	ProjectId     string                 `protobuf:"bytes,7,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"` // of the policy; empty = of all
+	There         int64                  `protobuf:"varint,8,opt,name=there,proto3" json:"there,omitempty"`                         // of what is kept, in no window: how much there was when it was counted
+	UserId        string                 `protobuf:"bytes,9,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`          // whose calls the policy bounds; empty = anybody's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -231,6 +233,20 @@ func (x *Cap) GetAlerts() []float64 {
 func (x *Cap) GetProjectId() string {
 	if x != nil {
 		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *Cap) GetThere() int64 {
+	if x != nil {
+		return x.There
+	}
+	return 0
+}
+
+func (x *Cap) GetUserId() string {
+	if x != nil {
+		return x.UserId
 	}
 	return ""
 }
@@ -327,6 +343,7 @@ type Call struct {
 	TenantId      string                 `protobuf:"bytes,10,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"` // whose webhooks are told of alerts
 	Files         int64                  `protobuf:"varint,11,opt,name=files,proto3" json:"files,omitempty"`                      // that it brings
 	Bytes         int64                  `protobuf:"varint,12,opt,name=bytes,proto3" json:"bytes,omitempty"`                      // of them; of a file that still comes as many as came
+	AsOf          uint64                 `protobuf:"varint,13,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`            // last_seq of the allowance before it was counted what there is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -445,6 +462,13 @@ func (x *Call) GetBytes() int64 {
 	return 0
 }
 
+func (x *Call) GetAsOf() uint64 {
+	if x != nil {
+		return x.AsOf
+	}
+	return 0
+}
+
 // State is the head record.
 type State struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -452,8 +476,10 @@ type State struct {
 	LastSeq       uint64                 `protobuf:"varint,2,opt,name=last_seq,json=lastSeq,proto3" json:"last_seq,omitempty"`
 	ExpiresAt     int64                  `protobuf:"varint,3,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"` // when nothing of it counts any more
 	Used          []*Used                `protobuf:"bytes,4,rep,name=used,proto3" json:"used,omitempty"`
-	Running       []*Call                `protobuf:"bytes,5,rep,name=running,proto3" json:"running,omitempty"` // in the order in which they were let in
-	Waiting       []*Call                `protobuf:"bytes,6,rep,name=waiting,proto3" json:"waiting,omitempty"` // in line
+	Running       []*Call                `protobuf:"bytes,5,rep,name=running,proto3" json:"running,omitempty"`                    // in the order in which they were let in
+	Waiting       []*Call                `protobuf:"bytes,6,rep,name=waiting,proto3" json:"waiting,omitempty"`                    // in line
+	Kept          []*Kept                `protobuf:"bytes,7,rep,name=kept,proto3" json:"kept,omitempty"`                          // whose files were stored not long ago
+	KeptFrom      uint64                 `protobuf:"varint,8,opt,name=kept_from,json=keptFrom,proto3" json:"kept_from,omitempty"` // those that were settled up to there are not known any more
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -530,6 +556,81 @@ func (x *State) GetWaiting() []*Call {
 	return nil
 }
 
+func (x *State) GetKept() []*Kept {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
+func (x *State) GetKeptFrom() uint64 {
+	if x != nil {
+		return x.KeptFrom
+	}
+	return 0
+}
+
+// Kept is a call whose files count, by now, among what there is.
+type Kept struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"` // of its settlement
+	At            int64                  `protobuf:"varint,2,opt,name=at,proto3" json:"at,omitempty"`
+	Call          *Call                  `protobuf:"bytes,3,opt,name=call,proto3" json:"call,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Kept) Reset() {
+	*x = Kept{}
+	mi := &file_allowancepb_allowance_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Kept) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Kept) ProtoMessage() {}
+
+func (x *Kept) ProtoReflect() protoreflect.Message {
+	mi := &file_allowancepb_allowance_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Kept.ProtoReflect.Descriptor instead.
+func (*Kept) Descriptor() ([]byte, []int) {
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Kept) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Kept) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *Kept) GetCall() *Call {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
 type Event struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Seq       uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
@@ -550,7 +651,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[4]
+	mi := &file_allowancepb_allowance_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -562,7 +663,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[4]
+	mi := &file_allowancepb_allowance_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -575,7 +676,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{4}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Event) GetSeq() uint64 {
@@ -721,7 +822,7 @@ type Settled struct {
 
 func (x *Settled) Reset() {
 	*x = Settled{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[5]
+	mi := &file_allowancepb_allowance_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -733,7 +834,7 @@ func (x *Settled) String() string {
 func (*Settled) ProtoMessage() {}
 
 func (x *Settled) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[5]
+	mi := &file_allowancepb_allowance_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -746,7 +847,7 @@ func (x *Settled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settled.ProtoReflect.Descriptor instead.
 func (*Settled) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{5}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Settled) GetId() string {
@@ -787,7 +888,7 @@ type Renewed struct {
 
 func (x *Renewed) Reset() {
 	*x = Renewed{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[6]
+	mi := &file_allowancepb_allowance_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -799,7 +900,7 @@ func (x *Renewed) String() string {
 func (*Renewed) ProtoMessage() {}
 
 func (x *Renewed) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[6]
+	mi := &file_allowancepb_allowance_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -812,7 +913,7 @@ func (x *Renewed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renewed.ProtoReflect.Descriptor instead.
 func (*Renewed) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{6}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Renewed) GetIds() []string {
@@ -839,7 +940,7 @@ type Forgotten struct {
 
 func (x *Forgotten) Reset() {
 	*x = Forgotten{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[7]
+	mi := &file_allowancepb_allowance_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -851,7 +952,7 @@ func (x *Forgotten) String() string {
 func (*Forgotten) ProtoMessage() {}
 
 func (x *Forgotten) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[7]
+	mi := &file_allowancepb_allowance_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -864,7 +965,7 @@ func (x *Forgotten) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forgotten.ProtoReflect.Descriptor instead.
 func (*Forgotten) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{7}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Forgotten) GetIds() []string {
@@ -886,7 +987,7 @@ type Grown struct {
 
 func (x *Grown) Reset() {
 	*x = Grown{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[8]
+	mi := &file_allowancepb_allowance_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -898,7 +999,7 @@ func (x *Grown) String() string {
 func (*Grown) ProtoMessage() {}
 
 func (x *Grown) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[8]
+	mi := &file_allowancepb_allowance_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -911,7 +1012,7 @@ func (x *Grown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grown.ProtoReflect.Descriptor instead.
 func (*Grown) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{8}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Grown) GetId() string {
@@ -951,7 +1052,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[9]
+	mi := &file_allowancepb_allowance_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -963,7 +1064,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[9]
+	mi := &file_allowancepb_allowance_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -976,7 +1077,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{9}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Command) GetId() string {
@@ -1069,7 +1170,7 @@ type Enter struct {
 
 func (x *Enter) Reset() {
 	*x = Enter{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[10]
+	mi := &file_allowancepb_allowance_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1081,7 +1182,7 @@ func (x *Enter) String() string {
 func (*Enter) ProtoMessage() {}
 
 func (x *Enter) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[10]
+	mi := &file_allowancepb_allowance_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1094,7 +1195,7 @@ func (x *Enter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Enter.ProtoReflect.Descriptor instead.
 func (*Enter) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{10}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Enter) GetCall() *Call {
@@ -1121,7 +1222,7 @@ type Renew struct {
 
 func (x *Renew) Reset() {
 	*x = Renew{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[11]
+	mi := &file_allowancepb_allowance_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1133,7 +1234,7 @@ func (x *Renew) String() string {
 func (*Renew) ProtoMessage() {}
 
 func (x *Renew) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[11]
+	mi := &file_allowancepb_allowance_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1146,7 +1247,7 @@ func (x *Renew) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renew.ProtoReflect.Descriptor instead.
 func (*Renew) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{11}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Renew) GetIds() []string {
@@ -1171,7 +1272,7 @@ type Due struct {
 
 func (x *Due) Reset() {
 	*x = Due{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[12]
+	mi := &file_allowancepb_allowance_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1183,7 +1284,7 @@ func (x *Due) String() string {
 func (*Due) ProtoMessage() {}
 
 func (x *Due) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[12]
+	mi := &file_allowancepb_allowance_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1196,7 +1297,7 @@ func (x *Due) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Due.ProtoReflect.Descriptor instead.
 func (*Due) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{12}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{13}
 }
 
 type Reply struct {
@@ -1205,13 +1306,14 @@ type Reply struct {
 	Held          int64                  `protobuf:"varint,2,opt,name=held,proto3" json:"held,omitempty"`
 	Reached       *Cap                   `protobuf:"bytes,3,opt,name=reached,proto3" json:"reached,omitempty"` // why it was not let in
 	Amount        int64                  `protobuf:"varint,4,opt,name=amount,proto3" json:"amount,omitempty"`  // what is used of it
+	Again         bool                   `protobuf:"varint,5,opt,name=again,proto3" json:"again,omitempty"`    // it may be otherwise once it is counted anew what there is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[13]
+	mi := &file_allowancepb_allowance_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1223,7 +1325,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[13]
+	mi := &file_allowancepb_allowance_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1236,7 +1338,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{13}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Reply) GetLetIn() bool {
@@ -1267,6 +1369,13 @@ func (x *Reply) GetAmount() int64 {
 	return 0
 }
 
+func (x *Reply) GetAgain() bool {
+	if x != nil {
+		return x.Again
+	}
+	return false
+}
+
 // UsedQuery reads what was used.
 type UsedQuery struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1277,7 +1386,7 @@ type UsedQuery struct {
 
 func (x *UsedQuery) Reset() {
 	*x = UsedQuery{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[14]
+	mi := &file_allowancepb_allowance_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1398,7 @@ func (x *UsedQuery) String() string {
 func (*UsedQuery) ProtoMessage() {}
 
 func (x *UsedQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[14]
+	mi := &file_allowancepb_allowance_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1411,7 @@ func (x *UsedQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsedQuery.ProtoReflect.Descriptor instead.
 func (*UsedQuery) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{14}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UsedQuery) GetId() string {
@@ -1321,7 +1430,7 @@ type UsedReply struct {
 
 func (x *UsedReply) Reset() {
 	*x = UsedReply{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[15]
+	mi := &file_allowancepb_allowance_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1333,7 +1442,7 @@ func (x *UsedReply) String() string {
 func (*UsedReply) ProtoMessage() {}
 
 func (x *UsedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[15]
+	mi := &file_allowancepb_allowance_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1346,7 +1455,7 @@ func (x *UsedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsedReply.ProtoReflect.Descriptor instead.
 func (*UsedReply) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{15}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *UsedReply) GetState() *State {
@@ -1360,7 +1469,7 @@ var File_allowancepb_allowance_proto protoreflect.FileDescriptor
 
 const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\n" +
-	"\x1ballowancepb/allowance.proto\x12\x10parley.allowance\"\xe1\x01\n" +
+	"\x1ballowancepb/allowance.proto\x12\x10parley.allowance\"\x90\x02\n" +
 	"\x03Cap\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\tR\x06policy\x123\n" +
 	"\ameasure\x18\x02 \x01(\x0e2\x19.parley.allowance.MeasureR\ameasure\x12*\n" +
@@ -1369,13 +1478,15 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\x06counts\x18\x05 \x01(\bR\x06counts\x12\x16\n" +
 	"\x06alerts\x18\x06 \x03(\x01R\x06alerts\x12\x1d\n" +
 	"\n" +
-	"project_id\x18\a \x01(\tR\tprojectId\"\xad\x01\n" +
+	"project_id\x18\a \x01(\tR\tprojectId\x12\x14\n" +
+	"\x05there\x18\b \x01(\x03R\x05there\x12\x17\n" +
+	"\auser_id\x18\t \x01(\tR\x06userId\"\xad\x01\n" +
 	"\x04Used\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\tR\x06policy\x123\n" +
 	"\ameasure\x18\x02 \x01(\x0e2\x19.parley.allowance.MeasureR\ameasure\x12*\n" +
 	"\x04unit\x18\x03 \x01(\x0e2\x16.parley.allowance.UnitR\x04unit\x12\x14\n" +
 	"\x05start\x18\x04 \x01(\x03R\x05start\x12\x16\n" +
-	"\x06amount\x18\x05 \x01(\x03R\x06amount\"\xb3\x02\n" +
+	"\x06amount\x18\x05 \x01(\x03R\x06amount\"\xc8\x02\n" +
 	"\x04Call\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04want\x18\x02 \x01(\x03R\x04want\x12\x12\n" +
@@ -1390,7 +1501,8 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\ttenant_id\x18\n" +
 	" \x01(\tR\btenantId\x12\x14\n" +
 	"\x05files\x18\v \x01(\x03R\x05files\x12\x14\n" +
-	"\x05bytes\x18\f \x01(\x03R\x05bytes\"\xe1\x01\n" +
+	"\x05bytes\x18\f \x01(\x03R\x05bytes\x12\x13\n" +
+	"\x05as_of\x18\r \x01(\x04R\x04asOf\"\xaa\x02\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\blast_seq\x18\x02 \x01(\x04R\alastSeq\x12\x1d\n" +
@@ -1398,7 +1510,13 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"expires_at\x18\x03 \x01(\x03R\texpiresAt\x12*\n" +
 	"\x04used\x18\x04 \x03(\v2\x16.parley.allowance.UsedR\x04used\x120\n" +
 	"\arunning\x18\x05 \x03(\v2\x16.parley.allowance.CallR\arunning\x120\n" +
-	"\awaiting\x18\x06 \x03(\v2\x16.parley.allowance.CallR\awaiting\"\xb5\x03\n" +
+	"\awaiting\x18\x06 \x03(\v2\x16.parley.allowance.CallR\awaiting\x12*\n" +
+	"\x04kept\x18\a \x03(\v2\x16.parley.allowance.KeptR\x04kept\x12\x1b\n" +
+	"\tkept_from\x18\b \x01(\x04R\bkeptFrom\"T\n" +
+	"\x04Kept\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x0e\n" +
+	"\x02at\x18\x02 \x01(\x03R\x02at\x12*\n" +
+	"\x04call\x18\x03 \x01(\v2\x16.parley.allowance.CallR\x04call\"\xb5\x03\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1d\n" +
 	"\n" +
@@ -1442,12 +1560,13 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\x05Renew\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x19\n" +
 	"\blease_ms\x18\x02 \x01(\x03R\aleaseMs\"\x05\n" +
-	"\x03Due\"{\n" +
+	"\x03Due\"\x91\x01\n" +
 	"\x05Reply\x12\x15\n" +
 	"\x06let_in\x18\x01 \x01(\bR\x05letIn\x12\x12\n" +
 	"\x04held\x18\x02 \x01(\x03R\x04held\x12/\n" +
 	"\areached\x18\x03 \x01(\v2\x15.parley.allowance.CapR\areached\x12\x16\n" +
-	"\x06amount\x18\x04 \x01(\x03R\x06amount\"\x1b\n" +
+	"\x06amount\x18\x04 \x01(\x03R\x06amount\x12\x14\n" +
+	"\x05again\x18\x05 \x01(\bR\x05again\"\x1b\n" +
 	"\tUsedQuery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\":\n" +
 	"\tUsedReply\x12-\n" +
@@ -1483,7 +1602,7 @@ func file_allowancepb_allowance_proto_rawDescGZIP() []byte {
 }
 
 var file_allowancepb_allowance_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_allowancepb_allowance_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_allowancepb_allowance_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_allowancepb_allowance_proto_goTypes = []any{
 	(Measure)(0),      // 0: parley.allowance.Measure
 	(Unit)(0),         // 1: parley.allowance.Unit
@@ -1491,18 +1610,19 @@ var file_allowancepb_allowance_proto_goTypes = []any{
 	(*Used)(nil),      // 3: parley.allowance.Used
 	(*Call)(nil),      // 4: parley.allowance.Call
 	(*State)(nil),     // 5: parley.allowance.State
-	(*Event)(nil),     // 6: parley.allowance.Event
-	(*Settled)(nil),   // 7: parley.allowance.Settled
-	(*Renewed)(nil),   // 8: parley.allowance.Renewed
-	(*Forgotten)(nil), // 9: parley.allowance.Forgotten
-	(*Grown)(nil),     // 10: parley.allowance.Grown
-	(*Command)(nil),   // 11: parley.allowance.Command
-	(*Enter)(nil),     // 12: parley.allowance.Enter
-	(*Renew)(nil),     // 13: parley.allowance.Renew
-	(*Due)(nil),       // 14: parley.allowance.Due
-	(*Reply)(nil),     // 15: parley.allowance.Reply
-	(*UsedQuery)(nil), // 16: parley.allowance.UsedQuery
-	(*UsedReply)(nil), // 17: parley.allowance.UsedReply
+	(*Kept)(nil),      // 6: parley.allowance.Kept
+	(*Event)(nil),     // 7: parley.allowance.Event
+	(*Settled)(nil),   // 8: parley.allowance.Settled
+	(*Renewed)(nil),   // 9: parley.allowance.Renewed
+	(*Forgotten)(nil), // 10: parley.allowance.Forgotten
+	(*Grown)(nil),     // 11: parley.allowance.Grown
+	(*Command)(nil),   // 12: parley.allowance.Command
+	(*Enter)(nil),     // 13: parley.allowance.Enter
+	(*Renew)(nil),     // 14: parley.allowance.Renew
+	(*Due)(nil),       // 15: parley.allowance.Due
+	(*Reply)(nil),     // 16: parley.allowance.Reply
+	(*UsedQuery)(nil), // 17: parley.allowance.UsedQuery
+	(*UsedReply)(nil), // 18: parley.allowance.UsedReply
 }
 var file_allowancepb_allowance_proto_depIdxs = []int32{
 	0,  // 0: parley.allowance.Cap.measure:type_name -> parley.allowance.Measure
@@ -1513,25 +1633,27 @@ var file_allowancepb_allowance_proto_depIdxs = []int32{
 	3,  // 5: parley.allowance.State.used:type_name -> parley.allowance.Used
 	4,  // 6: parley.allowance.State.running:type_name -> parley.allowance.Call
 	4,  // 7: parley.allowance.State.waiting:type_name -> parley.allowance.Call
-	5,  // 8: parley.allowance.Event.opened:type_name -> parley.allowance.State
-	4,  // 9: parley.allowance.Event.let_in:type_name -> parley.allowance.Call
-	4,  // 10: parley.allowance.Event.lined_up:type_name -> parley.allowance.Call
-	7,  // 11: parley.allowance.Event.settled:type_name -> parley.allowance.Settled
-	8,  // 12: parley.allowance.Event.renewed:type_name -> parley.allowance.Renewed
-	9,  // 13: parley.allowance.Event.forgotten:type_name -> parley.allowance.Forgotten
-	10, // 14: parley.allowance.Event.grown:type_name -> parley.allowance.Grown
-	12, // 15: parley.allowance.Command.enter:type_name -> parley.allowance.Enter
-	7,  // 16: parley.allowance.Command.settle:type_name -> parley.allowance.Settled
-	13, // 17: parley.allowance.Command.renew:type_name -> parley.allowance.Renew
-	14, // 18: parley.allowance.Command.due:type_name -> parley.allowance.Due
-	4,  // 19: parley.allowance.Enter.call:type_name -> parley.allowance.Call
-	2,  // 20: parley.allowance.Reply.reached:type_name -> parley.allowance.Cap
-	5,  // 21: parley.allowance.UsedReply.state:type_name -> parley.allowance.State
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	6,  // 8: parley.allowance.State.kept:type_name -> parley.allowance.Kept
+	4,  // 9: parley.allowance.Kept.call:type_name -> parley.allowance.Call
+	5,  // 10: parley.allowance.Event.opened:type_name -> parley.allowance.State
+	4,  // 11: parley.allowance.Event.let_in:type_name -> parley.allowance.Call
+	4,  // 12: parley.allowance.Event.lined_up:type_name -> parley.allowance.Call
+	8,  // 13: parley.allowance.Event.settled:type_name -> parley.allowance.Settled
+	9,  // 14: parley.allowance.Event.renewed:type_name -> parley.allowance.Renewed
+	10, // 15: parley.allowance.Event.forgotten:type_name -> parley.allowance.Forgotten
+	11, // 16: parley.allowance.Event.grown:type_name -> parley.allowance.Grown
+	13, // 17: parley.allowance.Command.enter:type_name -> parley.allowance.Enter
+	8,  // 18: parley.allowance.Command.settle:type_name -> parley.allowance.Settled
+	14, // 19: parley.allowance.Command.renew:type_name -> parley.allowance.Renew
+	15, // 20: parley.allowance.Command.due:type_name -> parley.allowance.Due
+	4,  // 21: parley.allowance.Enter.call:type_name -> parley.allowance.Call
+	2,  // 22: parley.allowance.Reply.reached:type_name -> parley.allowance.Cap
+	5,  // 23: parley.allowance.UsedReply.state:type_name -> parley.allowance.State
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_allowancepb_allowance_proto_init() }
@@ -1539,7 +1661,7 @@ func file_allowancepb_allowance_proto_init() {
 	if File_allowancepb_allowance_proto != nil {
 		return
 	}
-	file_allowancepb_allowance_proto_msgTypes[4].OneofWrappers = []any{
+	file_allowancepb_allowance_proto_msgTypes[5].OneofWrappers = []any{
 		(*Event_Opened)(nil),
 		(*Event_LetIn)(nil),
 		(*Event_LinedUp)(nil),
@@ -1548,7 +1670,7 @@ func file_allowancepb_allowance_proto_init() {
 		(*Event_Forgotten)(nil),
 		(*Event_Grown)(nil),
 	}
-	file_allowancepb_allowance_proto_msgTypes[9].OneofWrappers = []any{
+	file_allowancepb_allowance_proto_msgTypes[10].OneofWrappers = []any{
 		(*Command_Enter)(nil),
 		(*Command_Settle)(nil),
 		(*Command_Renew)(nil),
@@ -1560,7 +1682,7 @@ func file_allowancepb_allowance_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_allowancepb_allowance_proto_rawDesc), len(file_allowancepb_allowance_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -52,6 +52,9 @@ type Refusal struct {
 	Spent bool
 	// RetryAfter is when it may be tried again, 0 = not said.
 	RetryAfter time.Duration
+	// Full is what there is too much of, of which Count is there and Most may be: it is no matter of time.
+	Full        string
+	Count, Most int64
 	// Broken says that it could not be found out.
 	Broken bool
 }
@@ -93,6 +96,14 @@ func (f *Force) Binds() bool {
 
 // Reached is the refusal of a call that has come to a limit, of which so much is used.
 func Reached(limit *allowancepb.Cap, amount, now int64) *Refusal {
+	if limit.GetUnit() == allowancepb.Unit_FOREVER {
+		full := &Refusal{Full: "files", Count: amount, Most: limit.GetMost()}
+		if limit.GetMeasure() == allowancepb.Measure_STORAGE {
+			full.Full = "storage"
+		}
+		full.Message = fmt.Sprintf("%s limit reached (%d/%d)", full.Full, full.Count, full.Most)
+		return full
+	}
 	const cent = money.PerUSD / 100
 	window := windows()[max(int(limit.GetUnit()-allowancepb.Unit_SECOND), 0)]
 	again := time.Duration(ends(limit.GetUnit(), now)-now) * time.Millisecond

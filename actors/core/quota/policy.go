@@ -86,7 +86,7 @@ func perRequest() []string {
 
 func quotas() []string {
 	return []string{
-		MaxProjects, MaxModels, "maxVectorIndexes", "maxVectorsTotal", "maxFileBuckets", "maxStorageBytes", "maxFilesTotal", "maxTracingSessions",
+		MaxProjects, MaxModels, "maxVectorIndexes", "maxVectorsTotal", "maxFileBuckets", MaxStorage, MaxFilesTotal, "maxTracingSessions",
 		MaxRetention, MaxAPITokens, MaxUsers, MaxAgents,
 	}
 }
@@ -216,6 +216,7 @@ func capsOf(record *directorypb.QuotaPolicy, limits *Limits) []*allowancepb.Cap 
 			}
 		}
 	}
+	caps = append(caps, keptOf(record, limits)...)
 	if limits.Budget == nil {
 		return caps
 	}
@@ -227,6 +228,27 @@ func capsOf(record *directorypb.QuotaPolicy, limits *Limits) []*allowancepb.Cap 
 			caps = append(caps, &allowancepb.Cap{
 				Policy: id, ProjectId: record.GetProjectId(), Measure: allowancepb.Measure_COST, Unit: window.unit, Most: most, Alerts: limits.Budget.Alerts,
 			})
+		}
+	}
+	return caps
+}
+
+// keptOf are the limits of the files that are kept. Files do not say by which token they were stored: policies of one bind nothing.
+func keptOf(record *directorypb.QuotaPolicy, limits *Limits) (caps []*allowancepb.Cap) {
+	user := ""
+	switch record.GetScope() {
+	case Tenant:
+	case User:
+		user = record.GetScopeId()
+	default:
+		return nil
+	}
+	for _, what := range []struct {
+		name    string
+		measure allowancepb.Measure
+	}{{MaxFilesTotal, allowancepb.Measure_FILES}, {MaxStorage, allowancepb.Measure_STORAGE}} {
+		if most, said := limits.Quotas[what.name]; said {
+			caps = append(caps, &allowancepb.Cap{Policy: record.GetId(), ProjectId: record.GetProjectId(), UserId: user, Measure: what.measure, Most: most})
 		}
 	}
 	return caps

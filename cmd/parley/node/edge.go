@@ -118,7 +118,7 @@ func (n *Node) buildServer(conversations *runtime, mint ids.IDs) error {
 		Runtime: conversations, Agents: n.directory.agents, IDs: mint, Hub: n.edge.hub,
 		Files: n.storage.files, Entities: n.door(), PDF: printer,
 		Authorizer: hooks.Authorizer(), CheckCallback: configure.CheckCallback(n.outbound.guard),
-		CanQueue: func() bool { return n.features.On(feature.Console) }, CheckArgs: tool.Checks{}.Args,
+		CanQueue: func() bool { return n.features.On(feature.Console) }, CountsFiles: func() bool { return n.features.On(feature.Aegis) }, CheckArgs: tool.Checks{}.Args,
 	}).Surface()
 	if err = n.edge.server.Mount(settings.BasePath, surface); err != nil {
 		return err

@@ -121,6 +121,10 @@ func QuotaFailure(err error) error {
 	if !is {
 		return err
 	}
+	if refused.Full != "" {
+		return failure.New(failurepb.Code_QUOTA_REACHED, failure.RecordLimitReached).
+			Param("records", refused.Full).Param("count", refused.Count).Param("most", refused.Most)
+	}
 	told := failure.New(failurepb.Code_RATE_LIMITED, failure.QuotaRefused).Param("problem", refused.Message)
 	if refused.RetryAfter > 0 || refused.Broken {
 		told = told.With("retryAfter", int(max(refused.RetryAfter, time.Second)/time.Second))

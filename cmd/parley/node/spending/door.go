@@ -207,16 +207,14 @@ func (p *pass) await(ctx context.Context) (*allowancepb.Reply, error) {
 	d := p.door
 	all, cancel := context.WithTimeout(ctx, d.config.Wait)
 	defer cancel()
-	pause, waited := firstPause, false
+	pause, waited, began := firstPause, false, time.Now()
 	for {
 		once, end := context.WithTimeout(all, d.config.Patience)
-		reply, err := p.ask(once, &allowancepb.Command{Body: &allowancepb.Command_Enter{Enter: &allowancepb.Enter{
-			Call: p.call, LeaseMs: d.config.Lease.Milliseconds(),
-		}}})
+		reply, err := p.try(once)
 		impatient := once.Err() != nil
 		end()
 		switch {
-		case err == nil && (reply.GetLetIn() || reply.GetReached() != nil):
+		case err == nil && (reply.GetLetIn() || reply.GetReached() != nil && (!reply.GetAgain() || time.Since(began) > d.config.Patience)):
 			return reply, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
@@ -224,18 +222,30 @@ func (p *pass) await(ctx context.Context) (*allowancepb.Reply, error) {
 			return nil, &quota.Refusal{Message: "Budget is held by calls that run: try again", Spent: true, RetryAfter: time.Second}
 		case all.Err() != nil:
 			return nil, &quota.Refusal{Message: "Rate limit enforcement unavailable", Broken: true}
-		case impatient:
+		case impatient && !p.fills():
 			waited = true
 			p.hurry()
 			continue
 		}
-		waited = waited || err == nil
+		waited = waited || err == nil && !p.fills()
 		select {
 		case <-all.Done():
 		case <-time.After(pause):
 			pause = min(2*pause, lastPause)
 		}
 	}
+}
+
+// try asks once.
+func (p *pass) try(ctx context.Context) (*allowancepb.Reply, error) {
+	if p.fills() {
+		if err := p.recount(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p.ask(ctx, &allowancepb.Command{Body: &allowancepb.Command_Enter{Enter: &allowancepb.Enter{
+		Call: p.call, LeaseMs: p.door.config.Lease.Milliseconds(),
+	}}})
 }
 
 // hurry has the call take what there is. The message may be on its way: it is not changed, but another one.

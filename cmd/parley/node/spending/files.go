@@ -2,12 +2,18 @@ package spending
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/entity"
 	"parley/actors/core/quota"
+	"parley/actors/machine"
 	"parley/proto/allowancepb"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
 )
 
 // filePass is files that were let in. It implements quota.FilePass.
@@ -40,6 +46,42 @@ func (p filePass) More(ctx context.Context, came int64) error {
 		return quota.Reached(reply.GetReached(), reply.GetAmount(), time.Now().UnixMilli())
 	}
 	return err
+}
+
+// fills says whether the call brings what a quota of all that is kept bounds.
+func (p *pass) fills() bool {
+	return slices.ContainsFunc(p.call.GetCaps(), func(c *allowancepb.Cap) bool { return c.GetUnit() == allowancepb.Unit_FOREVER })
+}
+
+// recount finds out what there is, for the quotas of all that is kept. The allowance is read before: whatever is settled after that it
+// counts by itself.
+func (p *pass) recount(ctx context.Context) error {
+	d := p.door
+	call := proto.CloneOf(p.call) // the one before may be on its way
+	allowance, err := entity.Read[*allowancepb.UsedReply](ctx, d.config.Entities, &allowancepb.UsedQuery{Id: d.config.IDFrom(quota.Allowance, p.tenant)})
+	if refused, is := errors.AsType[*machine.Failure](err); is && refused.Code == failurepb.Code_NOT_FOUND {
+		err = nil // nothing was ever used
+	}
+	if err != nil {
+		return err
+	}
+	call.AsOf = allowance.GetState().GetLastSeq()
+	for _, limit := range call.GetCaps() {
+		if limit.GetUnit() != allowancepb.Unit_FOREVER || limit.GetCounts() {
+			continue
+		}
+		there, err := entity.Read[*conversationpb.KeptFilesReply](ctx, d.config.Entities, &conversationpb.KeptFilesQuery{
+			TenantId: p.tenant, ProjectId: limit.GetProjectId(), UserId: limit.GetUserId(),
+		})
+		if err != nil {
+			return err
+		}
+		if limit.There = there.GetFiles(); limit.GetMeasure() == allowancepb.Measure_STORAGE {
+			limit.There = there.GetBytes()
+		}
+	}
+	p.call = call
+	return nil
 }
 
 // Kept implements quota.FilePass.
