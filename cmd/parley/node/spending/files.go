@@ -40,7 +40,7 @@ func (p filePass) More(ctx context.Context, came int64) error {
 	}
 	more := proto.CloneOf(p.call) // the one before may be on its way
 	more.Bytes = came
-	p.pass.call = more
+	p.call = more
 	reply, err := p.await(ctx)
 	if err == nil && reply.GetReached() != nil {
 		return quota.Reached(reply.GetReached(), reply.GetAmount(), time.Now().UnixMilli())
