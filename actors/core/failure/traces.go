@@ -7,6 +7,7 @@ const (
 	TraceNoSpans   Reason = "trace_no_spans"
 	TraceMissing   Reason = "trace_missing"
 	TraceFull      Reason = "trace_full"
+	TraceTooLong   Reason = "trace_too_long"
 	ThreadMissing  Reason = "thread_missing"
 	BadTrace       Reason = "bad_trace"
 	TracesNotReady Reason = "traces_not_ready"
@@ -29,6 +30,8 @@ func traceWords(r Reason) string {
 		return "Session not found"
 	case TraceFull:
 		return "A session has at most {most} events"
+	case TraceTooLong:
+		return "Events of a session are at most {most} ms after its start"
 	case ThreadMissing:
 		return "Thread not found"
 	case BadTrace:

@@ -52,6 +52,7 @@ const (
 	MaxFileSize     = "maxFileSize" // in bytes
 	MaxFiles        = "maxFilesPerRequest"
 	MaxEvents       = "maxEventsPerSession" // of a reported session
+	MaxDuration     = "maxSessionDurationMs"
 )
 
 // Limits are what a policy bounds, as clients write it.
@@ -80,7 +81,7 @@ func windows() []string { return []string{"perSecond", "perMinute", "perHour", "
 func perRequest() []string {
 	return []string{
 		MaxInputTokens, MaxOutputTokens, MaxTotalTokens, "maxVectorsPerUpsert", "maxQueryResults", "maxDimensions", MaxFileSize, MaxFiles,
-		MaxEvents, "maxSessionDurationMs", "maxConcurrentRequests",
+		MaxEvents, MaxDuration, "maxConcurrentRequests",
 	}
 }
 

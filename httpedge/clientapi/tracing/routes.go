@@ -92,8 +92,8 @@ func callOf(caller endpoint.Caller) *quota.Call {
 	return &quota.Call{TenantID: caller.TenantID, ProjectID: caller.ProjectID, UserID: caller.UserID, TokenID: caller.TokenID(), Domain: quota.Tracing}
 }
 
-// bound puts into what is reported what the quota policies of its tenant say: how many events its session may have, which the session
-// itself decides, and for how long it is kept.
+// bound puts into what is reported what the quota policies of its tenant say: how many events its session may have, and for how long, which
+// the session itself decides, and for how long it is kept.
 func (a *api) bound(caller endpoint.Caller, put *tracepb.Put) {
 	if a.Policies == nil {
 		return
@@ -102,6 +102,9 @@ func (a *api) bound(caller endpoint.Caller, put *tracepb.Put) {
 	if force := quota.InForce(policies, callOf(caller)); force != nil {
 		if most, said := force.PerRequest[quota.MaxEvents]; said && most >= 0 {
 			put.MaxEvents = &most
+		}
+		if most, said := force.PerRequest[quota.MaxDuration]; said && most >= 0 {
+			put.MaxDurationMs = &most
 		}
 	}
 	days, policy := quota.MostOf(policies, quota.MaxRetention, quota.Thing{ProjectID: caller.ProjectID, Domain: quota.Tracing, UserID: caller.UserID})
