@@ -2,6 +2,7 @@ package allowance
 
 import (
 	"math"
+	"slices"
 
 	"parley/actors/core/money"
 	"parley/actors/core/quota"
@@ -14,10 +15,11 @@ type verdict struct {
 	waits   bool
 	reached *allowancepb.Cap
 	amount  int64 // what is used of it
+	again   bool  // what there is may have been counted twice, or too early
 }
 
 func (v verdict) reply() *allowancepb.Reply {
-	return &allowancepb.Reply{LetIn: v.reached == nil && !v.waits, Held: v.held, Reached: v.reached, Amount: v.amount}
+	return &allowancepb.Reply{LetIn: v.reached == nil && !v.waits, Held: v.held, Reached: v.reached, Amount: v.amount, Again: v.again}
 }
 
 // decide says what becomes of a call, in the order of its limits. next says that nobody before it in line waits for the same money.
@@ -38,6 +40,10 @@ func decide(state *allowancepb.State, call *allowancepb.Call, now int64, next bo
 		case allowancepb.Measure_TOKENS:
 			if amount := money.Add(used, call.GetTokens()); used >= limit.GetMost() || amount > limit.GetMost() {
 				return verdict{reached: limit, amount: amount}
+			}
+		case allowancepb.Measure_FILES, allowancepb.Measure_STORAGE:
+			if full := exceeds(state, limit, call, nil, now); full != nil {
+				return *full
 			}
 		case allowancepb.Measure_COST:
 			remains := limit.GetMost() - used
@@ -91,4 +97,82 @@ func heldOf(state *allowancepb.State, policy string, now int64) (held int64) {
 		}
 	}
 	return held
+}
+
+// brings is what a call counts of a measure of files.
+func brings(call *allowancepb.Call, measure allowancepb.Measure) int64 {
+	switch measure {
+	case allowancepb.Measure_FILES:
+		return call.GetFiles()
+	case allowancepb.Measure_STORAGE:
+		return call.GetBytes()
+	default:
+		return 0
+	}
+}
+
+// adds is by how much a call's files raise what is used under a limit: by those of which it does not count yet. A file that comes counts
+// whole in the window in which it has come, as if its size had been known before.
+func adds(limit *allowancepb.Cap, call, before *allowancepb.Call, now int64) int64 {
+	if before != nil && quota.Window(limit.GetUnit(), before.GetLetInAt()) == quota.Window(limit.GetUnit(), now) {
+		return brings(call, limit.GetMeasure()) - brings(before, limit.GetMeasure())
+	}
+	return brings(call, limit.GetMeasure())
+}
+
+// exceeds says whether there is no room under a limit for what a call brings, or what came of it; nil = there is.
+func exceeds(state *allowancepb.State, limit *allowancepb.Cap, call, before *allowancepb.Call, now int64) *verdict {
+	if limit.GetUnit() == allowancepb.Unit_FOREVER {
+		return overfills(state, limit, call, now)
+	}
+	more := adds(limit, call, before, now)
+	if amount := money.Add(quota.Used(state, limit, now), more); more > 0 && amount > limit.GetMost() {
+		return &verdict{reached: limit, amount: amount}
+	}
+	return nil
+}
+
+// overfills says whether what a call brings is more than may be kept: beside what was there when its node counted it, what other calls
+// bring, and have brought since. Some of that may have been there already: then it is to be counted again before the call is refused.
+func overfills(state *allowancepb.State, limit *allowancepb.Cap, call *allowancepb.Call, now int64) *verdict {
+	there, more := limit.GetThere(), brings(call, limit.GetMeasure())
+	others := func(other *allowancepb.Call) {
+		for _, c := range other.GetCaps() {
+			if c.GetPolicy() == limit.GetPolicy() && c.GetMeasure() == limit.GetMeasure() && c.GetUnit() == limit.GetUnit() && other.GetId() != call.GetId() {
+				there = money.Add(there, brings(other, limit.GetMeasure()))
+			}
+		}
+	}
+	for _, other := range state.GetRunning() {
+		if other.GetExpiresAt() > now { // what a node that died has stored is there by now
+			others(other)
+		}
+	}
+	for _, kept := range state.GetKept() {
+		if kept.GetSeq() > call.GetAsOf() {
+			others(kept.GetCall())
+		}
+	}
+	if more == 0 || money.Add(there, more) <= limit.GetMost() {
+		return nil
+	}
+	return &verdict{reached: limit, amount: there, again: money.Add(limit.GetThere(), more) <= limit.GetMost()}
+}
+
+// fills says whether a call brings what is kept, in no window.
+func fills(call *allowancepb.Call) bool {
+	return slices.ContainsFunc(call.GetCaps(), func(c *allowancepb.Cap) bool { return c.GetUnit() == allowancepb.Unit_FOREVER })
+}
+
+// grow decides on a call of whose file more came.
+func grow(state *allowancepb.State, call, before *allowancepb.Call, now int64) verdict {
+	for _, limit := range call.GetCaps() {
+		if limit.GetCounts() {
+			continue
+		}
+		if full := exceeds(state, limit, call, before, now); full != nil {
+			return *full
+		}
+	}
+	return verdict{}
 }

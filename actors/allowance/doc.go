@@ -1,6 +1,6 @@
 // Package allowance holds the rules by which a tenant's calls share what its policies allow (package actors/core/quota): requests,
-// tokens and money within windows. One entity stands for a tenant and takes one command at a time, so limits hold however many calls
-// are made at once on however many nodes.
+// tokens, files, their bytes and money within windows. One entity stands for a tenant and takes one command at a time, so limits hold
+// however many calls are made at once on however many nodes.
 //
 // # Money
 //
@@ -12,6 +12,20 @@
 // piece of output. Where only running calls stand in the way it waits in line for one of them to be settled. What is left when nobody
 // else holds any is its own, even if it may cost more. One that has waited for a while is hurried: it takes what is free as soon as that
 // pays for what it needs. The line is in the order of arrival, among calls that share a limit.
+//
+// # Files
+//
+// Files are let in with their number and bytes, and count from then on; what was not kept is given back. One that still comes asks again
+// with what came of it, so that what is stored was let in before, and counts whole in the window of its last piece, as if its size had been
+// known.
+//
+// # What is kept
+//
+// Quotas of all files that are kept (in no window) are not counted here: deleting a file in its shard is all that frees it. Each shard has
+// counters (package actors/core/attachment), of the same append as the file. A node reads where the allowance is, then adds the counters up,
+// then asks to be let in with both. Beside what the counters said the allowance holds what others bring that are not settled, and what was
+// settled since it was read: both together are never less than what there is, for a file is in its shard before its call is settled. They
+// may be more: then the node counts again, before a call is refused.
 //
 // # Nodes that die
 //

@@ -24,6 +24,8 @@ const (
 	maxCaps  = 2400
 	// remembered is for how long a call whose lease is over can still be settled, in milliseconds.
 	remembered = 10 * 60_000
+	// keeps is for how long it is known which files were stored, in milliseconds: longer than it takes to count what there is.
+	keeps = 60_000
 )
 
 // New returns the kind of allowances.
@@ -79,6 +81,7 @@ func rules() table {
 func shallow(s *allowancepb.State) *allowancepb.State {
 	return &allowancepb.State{
 		Id: s.GetId(), LastSeq: s.GetLastSeq(), ExpiresAt: s.GetExpiresAt(),
+		Kept: slices.Clone(s.GetKept()), KeptFrom: s.GetKeptFrom(),
 		Used: slices.Clone(s.GetUsed()), Running: slices.Clone(s.GetRunning()), Waiting: slices.Clone(s.GetWaiting()),
 	}
 }
@@ -91,11 +94,15 @@ func find(calls []*allowancepb.Call, id string) int {
 func enter(s *step, c *allowancepb.Enter) *machine.Failure {
 	call := c.GetCall()
 	if call.GetId() == "" || len(call.GetCaps()) == 0 || len(call.GetCaps()) > maxCaps || c.GetLeaseMs() <= 0 || call.GetNeed() > call.GetWant() ||
-		call.GetNeed() < 0 || call.GetTokens() < 0 {
+		call.GetNeed() < 0 || call.GetTokens() < 0 || call.GetFiles() < 0 || call.GetBytes() < 0 {
 		return failure.New(failurepb.Code_VALIDATION, failure.BadAllowance)
 	}
 	if at := find(s.Before.GetRunning(), call.GetId()); at >= 0 {
-		s.Decision.Reply = &allowancepb.Reply{LetIn: true, Held: s.Before.GetRunning()[at].GetHeld()}
+		extend(s, s.Before.GetRunning()[at], call, s.Now+c.GetLeaseMs())
+		return nil
+	}
+	if fills(call) && call.GetAsOf() < s.Before.GetKeptFrom() {
+		s.Decision.Reply = &allowancepb.Reply{Again: true}
 		return nil
 	}
 	forget(s)
@@ -126,6 +133,24 @@ func enter(s *step, c *allowancepb.Enter) *machine.Failure {
 	return nil
 }
 
+// extend answers who asks again for a call that runs, and lets in what came of its file meanwhile.
+func extend(s *step, call, more *allowancepb.Call, until int64) {
+	switch {
+	case more.GetBytes() <= call.GetBytes():
+		s.Decision.Reply = &allowancepb.Reply{LetIn: true, Held: call.GetHeld()}
+		return
+	case fills(more) && more.GetAsOf() < s.Before.GetKeptFrom():
+		s.Decision.Reply = &allowancepb.Reply{Again: true}
+		return
+	}
+	verdict := grow(s.Before, more, call, s.Now)
+	if verdict.reached == nil {
+		s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Grown{Grown: &allowancepb.Grown{Id: call.GetId(), Bytes: more.GetBytes(), ExpiresAt: until}}})
+		verdict.held = call.GetHeld()
+	}
+	s.Decision.Reply = verdict.reply()
+}
+
 // settle ends a call, or takes it out of the line, and lets in who waited for what it held.
 func settle(s *step, c *allowancepb.Settled) *machine.Failure {
 	state := s.Before
@@ -133,7 +158,7 @@ func settle(s *step, c *allowancepb.Settled) *machine.Failure {
 		return nil // it was settled
 	}
 	s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Settled{Settled: &allowancepb.Settled{
-		Id: c.GetId(), Cost: max(c.GetCost(), 0), Tokens: max(c.GetTokens(), 0),
+		Id: c.GetId(), Cost: max(c.GetCost(), 0), Tokens: max(c.GetTokens(), 0), Unkept: c.GetUnkept(),
 	}}})
 	forget(s)
 	advance(s, "")

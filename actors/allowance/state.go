@@ -37,6 +37,10 @@ func apply(s *allowancepb.State, event *allowancepb.Event) *allowancepb.State {
 		s.Running = append(s.GetRunning(), call)
 		count(s, call, allowancepb.Measure_REQUESTS, 1, now)
 		count(s, call, allowancepb.Measure_TOKENS, call.GetTokens(), now)
+		count(s, call, allowancepb.Measure_FILES, call.GetFiles(), now)
+		count(s, call, allowancepb.Measure_STORAGE, call.GetBytes(), now)
+	case *allowancepb.Event_Grown:
+		grown(s, body.Grown, now)
 	case *allowancepb.Event_Settled:
 		s.Waiting = without(s.GetWaiting(), body.Settled.GetId())
 		at := find(s.GetRunning(), body.Settled.GetId())
@@ -47,6 +51,12 @@ func apply(s *allowancepb.State, event *allowancepb.Event) *allowancepb.State {
 		s.Running = slices.Delete(s.GetRunning(), at, at+1)
 		count(s, call, allowancepb.Measure_COST, body.Settled.GetCost(), now)
 		count(s, call, allowancepb.Measure_TOKENS, body.Settled.GetTokens()-call.GetTokens(), now)
+		if !body.Settled.GetUnkept() {
+			kept(s, call, event)
+		} else {
+			count(s, call, allowancepb.Measure_FILES, -call.GetFiles(), now)
+			count(s, call, allowancepb.Measure_STORAGE, -call.GetBytes(), now)
+		}
 	case *allowancepb.Event_Renewed:
 		for _, calls := range [][]*allowancepb.Call{s.GetRunning(), s.GetWaiting()} {
 			prolong(calls, body.Renewed.GetIds(), body.Renewed.GetExpiresAt())
@@ -83,33 +93,71 @@ func prolong(calls []*allowancepb.Call, ids []string, until int64) {
 	}
 }
 
+// kept remembers for a while that a call's files are among what there is.
+func kept(s *allowancepb.State, call *allowancepb.Call, event *allowancepb.Event) {
+	if !fills(call) {
+		return
+	}
+	s.Kept = append(s.GetKept(), &allowancepb.Kept{Seq: event.GetSeq(), At: event.GetCreatedAt(), Call: call})
+	old := 0
+	for old < len(s.GetKept()) && (s.GetKept()[old].GetAt() <= event.GetCreatedAt()-keeps || len(s.GetKept())-old > maxCalls) {
+		s.KeptFrom = s.GetKept()[old].GetSeq()
+		old++
+	}
+	s.Kept = s.GetKept()[old:]
+}
+
+// grown counts what came of a call's file, and has the call count from now on.
+func grown(s *allowancepb.State, more *allowancepb.Grown, now int64) {
+	at := find(s.GetRunning(), more.GetId())
+	if at < 0 {
+		return
+	}
+	before := s.GetRunning()[at]
+	call := proto.CloneOf(before)
+	call.Bytes, call.LetInAt, call.ExpiresAt = more.GetBytes(), now, max(before.GetExpiresAt(), more.GetExpiresAt())
+	s.Running[at] = call
+	for _, limit := range call.GetCaps() {
+		add(s, limit, adds(limit, call, before, now), now)
+	}
+	prune(s, now)
+}
+
 // count adds an amount to all that a call's limits count of a measure. A negative one corrects an estimate, if its window is not over.
 func count(s *allowancepb.State, call *allowancepb.Call, measure allowancepb.Measure, amount, now int64) {
 	if amount == 0 {
 		return
 	}
 	for _, limit := range call.GetCaps() {
-		start := quota.Window(limit.GetUnit(), now)
-		if limit.GetMeasure() != measure || amount < 0 && quota.Window(limit.GetUnit(), call.GetLetInAt()) != start {
+		if limit.GetMeasure() != measure || amount < 0 && quota.Window(limit.GetUnit(), call.GetLetInAt()) != quota.Window(limit.GetUnit(), now) {
 			continue
 		}
-		at := slices.IndexFunc(s.GetUsed(), func(u *allowancepb.Used) bool {
-			return u.GetPolicy() == limit.GetPolicy() && u.GetMeasure() == measure && u.GetUnit() == limit.GetUnit()
-		})
-		counted := &allowancepb.Used{Policy: limit.GetPolicy(), Measure: measure, Unit: limit.GetUnit(), Start: start, Amount: max(amount, 0)}
-		if at < 0 {
-			s.Used = append(s.Used, counted)
-			continue
-		}
-		if before := s.GetUsed()[at]; before.GetStart() == start {
-			counted.Amount = max(money.Add(before.GetAmount(), amount), 0)
-			if amount < 0 {
-				counted.Amount = max(before.GetAmount()+amount, 0)
-			}
-		}
-		s.Used[at] = counted
+		add(s, limit, amount, now)
 	}
 	prune(s, now)
+}
+
+// add adds an amount to what is used under a limit.
+func add(s *allowancepb.State, limit *allowancepb.Cap, amount, now int64) {
+	if amount == 0 || limit.GetUnit() == allowancepb.Unit_FOREVER { // what is kept is counted where it is
+		return
+	}
+	start := quota.Window(limit.GetUnit(), now)
+	at := slices.IndexFunc(s.GetUsed(), func(u *allowancepb.Used) bool {
+		return u.GetPolicy() == limit.GetPolicy() && u.GetMeasure() == limit.GetMeasure() && u.GetUnit() == limit.GetUnit()
+	})
+	counted := &allowancepb.Used{Policy: limit.GetPolicy(), Measure: limit.GetMeasure(), Unit: limit.GetUnit(), Start: start, Amount: max(amount, 0)}
+	if at < 0 {
+		s.Used = append(s.Used, counted)
+		return
+	}
+	if before := s.GetUsed()[at]; before.GetStart() == start {
+		counted.Amount = max(money.Add(before.GetAmount(), amount), 0)
+		if amount < 0 {
+			counted.Amount = max(before.GetAmount()+amount, 0)
+		}
+	}
+	s.Used[at] = counted
 }
 
 // prune drops what belongs to windows that are over: policies come and go.

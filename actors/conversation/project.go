@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/attachment"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/logpb"
@@ -28,6 +29,8 @@ func project(was, is *conversationpb.State, events []proto.Message, into *logpb.
 		projectFiles(is.GetId(), events, into)
 		projectSteps(was, events, into)
 	}
+	whose := cmp.Or(is, was)
+	attachment.Count(whose.GetTenantId(), whose.GetProjectId(), was.GetFiles(), is.GetFiles(), into)
 	projectRunning(was, is, into)
 	projectDue(was, is, into)
 	projectLists(was, is, into)

@@ -1,11 +1,13 @@
 package conversation
 
 import (
+	"context"
 	"errors"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/attachment"
 	"parley/actors/core/failure"
 	"parley/actors/kit"
 	"parley/actors/machine"
@@ -22,8 +24,19 @@ func Queries() []kit.Query {
 		}),
 		kit.Read(readMessages), kit.Read(readMessage), kit.ReadRows(readEvents), kit.Read(readTurns),
 		kit.Scan(listConversations), kit.Scan(listSessions), kit.Scan(countSessions), kit.Scan(addUsageUp), kit.Scan(readOverview),
+		kit.Scan(readKeptFiles),
 		kit.ReadRows(readTokens),
 	}
+}
+
+// readKeptFiles adds up how many files are kept.
+func readKeptFiles(ctx context.Context, from kit.Lists, query *conversationpb.KeptFilesQuery) (*conversationpb.KeptFilesReply, error) {
+	files, bytes := attachment.CountsOf(query.GetTenantId(), query.GetProjectId(), query.GetUserId())
+	counts, err := from.Counts(ctx, files, bytes)
+	if err != nil {
+		return nil, err
+	}
+	return &conversationpb.KeptFilesReply{Files: counts[0], Bytes: counts[1]}, nil
 }
 
 // Missing is the failure for a conversation that does not exist, whoever finds out.

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/attachment"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/logpb"
@@ -27,9 +28,19 @@ const ListDue = "run/due"
 // project adds the rows that change: the result, and the run's places in lists.
 func (l Limits) project(was, is *runpb.State, events []proto.Message, into *logpb.Append) {
 	projectResult(was, is, events, into)
+	whose := cmp.Or(is, was)
+	attachment.Count(whose.GetTenantId(), whose.GetProjectId(), filesOf(was), filesOf(is), into)
 	id := cmp.Or(is.GetId(), was.GetId())
 	machine.Relist(into, ListRunning, id, drivenAt(was), drivenAt(is))
 	machine.Relist(into, ListDue, id, l.dueAt(was), l.dueAt(is))
+}
+
+// filesOf are the files that a run has for its conversation, until that has them.
+func filesOf(s *runpb.State) []*conversationpb.File {
+	if s.GetAdmitted() || s.Over() {
+		return nil
+	}
+	return s.GetOpening().GetFiles()
 }
 
 func projectResult(was, is *runpb.State, events []proto.Message, into *logpb.Append) {

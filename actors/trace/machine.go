@@ -3,6 +3,7 @@ package trace
 import (
 	"cmp"
 	"encoding/binary"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -91,17 +92,24 @@ func put(s *step, c *tracepb.Put) *machine.Failure {
 		return failure.New(failurepb.Code_SESSION_NOT_FOUND, failure.TraceMissing)
 	}
 	fresh := tracing.Fresh(s.Before.GetSeen(), c.GetEvents())
+	var left int
+	if c.MaxDurationMs != nil {
+		known := len(fresh)
+		if fresh = timely(s, c, fresh); len(fresh) < known && !c.GetPartly() {
+			return failure.New(failurepb.Code_QUOTA_REACHED, failure.TraceTooLong).Param("most", max(c.GetMaxDurationMs(), 0))
+		}
+		left = known - len(fresh)
+	}
 	most := int64(tracing.MaxEvents)
 	if c.MaxEvents != nil {
 		most = min(most, max(c.GetMaxEvents(), 0))
 	}
 	room := int(max(most-s.Before.GetEvents(), 0)) // what there is beyond it stays
-	var left int
 	if len(fresh) > room {
 		if !c.GetPartly() {
 			return failure.New(failurepb.Code_QUOTA_REACHED, failure.TraceFull).Param("most", most)
 		}
-		left = len(fresh) - room
+		left += len(fresh) - room
 		fresh = fresh[:room]
 	}
 	s.Emit(&tracepb.Event{Body: &tracepb.Event_Put{Put: &tracepb.Put{
@@ -112,6 +120,18 @@ func put(s *step, c *tracepb.Put) *machine.Failure {
 	answer.Stored, answer.LeftOut = int64(len(c.GetEvents())-left), int64(left)
 	s.Decision.Reply = answer
 	return nil
+}
+
+// timely are the events that are not later after the session's start than a command allows. It starts when it was said to have first, and
+// an event without a time is of now.
+func timely(s *step, c *tracepb.Put, events []*tracepb.Happening) []*tracepb.Happening {
+	start := cmp.Or(c.GetRecord().GetStartedAt(), s.Now)
+	if began := s.Before.GetRecord().GetStartedAt(); began > 0 {
+		start = min(start, began)
+	}
+	return slices.DeleteFunc(events, func(e *tracepb.Happening) bool {
+		return cmp.Or(e.GetTimestamp(), s.Now)-start > max(c.GetMaxDurationMs(), 0)
+	})
 }
 
 // apply folds an event into the state.

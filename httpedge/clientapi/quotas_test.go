@@ -122,7 +122,25 @@ func TestQuotasOfTraces(t *testing.T) {
 	require.Equal(t, 200, status, got)
 	require.Equal(t, int64(2*24*3_600_000), kept("new").GetExpiresAt()-k.world.now.UnixMilli())
 	require.Equal(t, until, kept("s").GetExpiresAt(), "it was promised for longer")
-	policy("qp_unlimited", "tracing", `{"perRequest":{"maxEventsPerSession":-1},"quotas":{"maxTracingRetentionDays":99999999999999}}`)
+	policy("qp_short", "tracing", `{"perRequest":{"maxSessionDurationMs":1000}}`)
+	for _, c := range []struct{ id, events, refused string }{
+		{"short", `{"id":"a","timestamp":1700000001000}`, ""},
+		{"short", `{"id":"b","timestamp":1700000000500},{"id":"c","timestamp":1700000001001}`, "Events of a session are at most 1000 ms after its start"},
+		{"short", `{"id":"a","timestamp":1700000001000},{"id":"b","timestamp":1700000000500}`, ""},
+		{"late", `{"id":"c","timestamp":1700000001001}`, "Events of a session are at most 1000 ms after its start"},
+	} {
+		status, got = k.ask(token, "POST", "/tracing/sessions", fmt.Sprintf(`{"sessionId":%q,"startedAt":1700000000000,"events":[%s]}`, c.id, c.events))
+		if c.refused == "" {
+			require.Equal(t, 200, status, got)
+			continue
+		}
+		require.Equal(t, []any{429, answer{"error": c.refused, "code": "quota_reached"}}, []any{status, got})
+	}
+	require.Equal(t, int64(2), kept("short").GetEvents())
+	require.Nil(t, kept("late"))
+	status, got = k.ask(token, "POST", "/tracing/sessions", `{"sessionId":"short","startedAt":1700000005000,"events":[{"id":"d","timestamp":1700000005000}]}`)
+	require.Equal(t, 429, status, "it started when it was said to have first: %v", got)
+	policy("qp_unlimited", "tracing", `{"perRequest":{"maxEventsPerSession":-1,"maxSessionDurationMs":-1},"quotas":{"maxTracingRetentionDays":99999999999999}}`)
 	status, got = report("new", 0, 10)
 	require.Equal(t, 200, status, got)
 	require.Equal(t, whole, kept("new").GetExpiresAt()-k.world.now.UnixMilli())

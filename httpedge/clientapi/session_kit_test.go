@@ -127,7 +127,7 @@ func serveSessions(t *testing.T) *sessionKit {
 	return serveSessionsWith(t, clientapi.DefaultConfig())
 }
 
-func serveSessionsWith(t *testing.T, config clientapi.Config) *sessionKit {
+func serveSessionsWith(t *testing.T, config clientapi.Config, with ...func(*clientapi.Parts)) *sessionKit {
 	t.Helper()
 	ids, files := &endpointtest.IDs{}, &endpointtest.Files{}
 	k := &sessionKit{
@@ -151,12 +151,16 @@ func serveSessionsWith(t *testing.T, config clientapi.Config) *sessionKit {
 	require.NoError(t, err)
 	require.NoError(t, hub.Start())
 	config.CancelWait = 200 * time.Millisecond
-	api := clientapi.New(config, clientapi.Parts{
+	parts := clientapi.Parts{
 		Runtime: k.host, Entities: k.host.entities(), Agents: sessionAgents(),
 		Catalog: catalogIn(k.records, k.sealer, catalog.Env{}),
 		Sealer:  k.sealer, Files: files, IDs: ids, Hub: hub, Authorizer: k.hooks,
 		CheckCallback: endpointtest.CheckCallback, Schemas: tool.Checks{},
-	})
+	}
+	for _, change := range with {
+		change(&parts)
+	}
+	api := clientapi.New(config, parts)
 	require.NoError(t, server.Mount(config.BasePath, api.Surface()))
 	require.NoError(t, server.Start())
 	k.url = "http://" + listener.Addr().String() + config.BasePath

@@ -35,6 +35,8 @@ type Parts struct {
 	CheckArgs turns.CheckArgs
 	// CanQueue says whether every node of the cluster knows of queued messages. nil = they do.
 	CanQueue func() bool
+	// CountsFiles says whether every node of the cluster counts the files that are kept. nil = they do not.
+	CountsFiles func() bool
 }
 
 // API is the handlers of the conversation server. It holds no state of its own.
@@ -64,7 +66,7 @@ func New(config Config, parts Parts) *API {
 		config: config,
 		asker:  asker, agents: parts.Agents, ids: parts.IDs, hub: parts.Hub,
 		authorizer: parts.Authorizer, checkCallback: parts.CheckCallback, entities: parts.Entities,
-		files: parts.Files, filer: filing.Filer{Asker: asker, Files: parts.Files, IDs: parts.IDs, MaxBytes: config.FileBytes}, pdf: parts.PDF,
+		files: parts.Files, filer: filing.Filer{Asker: asker, Files: parts.Files, IDs: parts.IDs, MaxBytes: config.FileBytes, Counts: parts.CountsFiles}, pdf: parts.PDF,
 		canQueue: parts.CanQueue, checkArgs: parts.CheckArgs,
 	}
 }

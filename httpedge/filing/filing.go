@@ -172,6 +172,8 @@ type Filer struct {
 	IDs   endpoint.IDs
 	// MaxBytes is the largest file, in bytes, when the agent sets no limit.
 	MaxBytes int64
+	// Counts says whether files are counted among those that are kept: every node of the cluster knows how. nil = they are not.
+	Counts func() bool
 }
 
 // Limit is the largest file in bytes. agent nil = the surface's default.
@@ -285,11 +287,15 @@ func (r Filer) StoreBytes(
 		return nil, stored, err
 	}
 	caller := endpoint.CallerFrom(ctx)
-	return &conversationpb.File{
+	file := &conversationpb.File{
 		Id: id, Name: incoming.Name, MimeType: incoming.mimeType, Size: stored.Size, Sha256: stored.SHA256,
 		StorageKey: storageKey(incoming.Name), Metadata: incoming.Metadata,
 		TenantId: caller.TenantID, ProjectId: caller.ProjectID, CreatedAt: time.Now().UnixMilli(),
-	}, stored, nil
+	}
+	if r.Counts != nil && r.Counts() {
+		file.CountedFor = &caller.UserID
+	}
+	return file, stored, nil
 }
 
 // drop removes bytes without a record. Storage sweeps what it cannot remove.

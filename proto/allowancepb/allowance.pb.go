@@ -32,6 +32,8 @@ const (
 	Measure_COST     Measure = 1
 	Measure_REQUESTS Measure = 2
 	Measure_TOKENS   Measure = 3
+	Measure_FILES    Measure = 4
+	Measure_STORAGE  Measure = 5 // bytes of files
 )
 
 // Enum value maps for Measure.
@@ -41,12 +43,16 @@ var (
 		1: "COST",
 		2: "REQUESTS",
 		3: "TOKENS",
+		4: "FILES",
+		5: "STORAGE",
 	}
 	Measure_value = map[string]int32{
 		"NOTHING":  0,
 		"COST":     1,
 		"REQUESTS": 2,
 		"TOKENS":   3,
+		"FILES":    4,
+		"STORAGE":  5,
 	}
 )
 
@@ -146,6 +152,8 @@ type Cap struct {
 	Counts        bool                   `protobuf:"varint,5,opt,name=counts,proto3" json:"counts,omitempty"`                       // another policy's limit is in force: this one only counts
 	Alerts        []float64              `protobuf:"fixed64,6,rep,packed,name=alerts,proto3" json:"alerts,omitempty"`               // of money: thresholds of the limit of which webhooks are told
 	ProjectId     string                 `protobuf:"bytes,7,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"` // of the policy; empty = of all
+	There         int64                  `protobuf:"varint,8,opt,name=there,proto3" json:"there,omitempty"`                         // of what is kept, in no window: how much there was when it was counted
+	UserId        string                 `protobuf:"bytes,9,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`          // whose calls the policy bounds; empty = anybody's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -225,6 +233,20 @@ func (x *Cap) GetAlerts() []float64 {
 func (x *Cap) GetProjectId() string {
 	if x != nil {
 		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *Cap) GetThere() int64 {
+	if x != nil {
+		return x.There
+	}
+	return 0
+}
+
+func (x *Cap) GetUserId() string {
+	if x != nil {
+		return x.UserId
 	}
 	return ""
 }
@@ -320,6 +342,9 @@ type Call struct {
 	Hurried       bool                   `protobuf:"varint,8,opt,name=hurried,proto3" json:"hurried,omitempty"`                      // takes less than it wants
 	Caps          []*Cap                 `protobuf:"bytes,9,rep,name=caps,proto3" json:"caps,omitempty"`
 	TenantId      string                 `protobuf:"bytes,10,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"` // whose webhooks are told of alerts
+	Files         int64                  `protobuf:"varint,11,opt,name=files,proto3" json:"files,omitempty"`                      // that it brings
+	Bytes         int64                  `protobuf:"varint,12,opt,name=bytes,proto3" json:"bytes,omitempty"`                      // of them; of a file that still comes as many as came
+	AsOf          uint64                 `protobuf:"varint,13,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`            // last_seq of the allowance before it was counted what there is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -431,6 +456,27 @@ func (x *Call) GetTenantId() string {
 	return ""
 }
 
+func (x *Call) GetFiles() int64 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *Call) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Call) GetAsOf() uint64 {
+	if x != nil {
+		return x.AsOf
+	}
+	return 0
+}
+
 // State is the head record.
 type State struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -438,8 +484,10 @@ type State struct {
 	LastSeq       uint64                 `protobuf:"varint,2,opt,name=last_seq,json=lastSeq,proto3" json:"last_seq,omitempty"`
 	ExpiresAt     int64                  `protobuf:"varint,3,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"` // when nothing of it counts any more
 	Used          []*Used                `protobuf:"bytes,4,rep,name=used,proto3" json:"used,omitempty"`
-	Running       []*Call                `protobuf:"bytes,5,rep,name=running,proto3" json:"running,omitempty"` // in the order in which they were let in
-	Waiting       []*Call                `protobuf:"bytes,6,rep,name=waiting,proto3" json:"waiting,omitempty"` // in line
+	Running       []*Call                `protobuf:"bytes,5,rep,name=running,proto3" json:"running,omitempty"`                    // in the order in which they were let in
+	Waiting       []*Call                `protobuf:"bytes,6,rep,name=waiting,proto3" json:"waiting,omitempty"`                    // in line
+	Kept          []*Kept                `protobuf:"bytes,7,rep,name=kept,proto3" json:"kept,omitempty"`                          // whose files were stored not long ago
+	KeptFrom      uint64                 `protobuf:"varint,8,opt,name=kept_from,json=keptFrom,proto3" json:"kept_from,omitempty"` // those that were settled up to there are not known any more
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -516,6 +564,81 @@ func (x *State) GetWaiting() []*Call {
 	return nil
 }
 
+func (x *State) GetKept() []*Kept {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
+func (x *State) GetKeptFrom() uint64 {
+	if x != nil {
+		return x.KeptFrom
+	}
+	return 0
+}
+
+// Kept is a call whose files count, by now, among what there is.
+type Kept struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"` // of its settlement
+	At            int64                  `protobuf:"varint,2,opt,name=at,proto3" json:"at,omitempty"`
+	Call          *Call                  `protobuf:"bytes,3,opt,name=call,proto3" json:"call,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Kept) Reset() {
+	*x = Kept{}
+	mi := &file_allowancepb_allowance_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Kept) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Kept) ProtoMessage() {}
+
+func (x *Kept) ProtoReflect() protoreflect.Message {
+	mi := &file_allowancepb_allowance_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Kept.ProtoReflect.Descriptor instead.
+func (*Kept) Descriptor() ([]byte, []int) {
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Kept) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Kept) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *Kept) GetCall() *Call {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
 type Event struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Seq       uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
@@ -528,6 +651,7 @@ type Event struct {
 	//	*Event_Settled
 	//	*Event_Renewed
 	//	*Event_Forgotten
+	//	*Event_Grown
 	Body          isEvent_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -535,7 +659,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[4]
+	mi := &file_allowancepb_allowance_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -547,7 +671,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[4]
+	mi := &file_allowancepb_allowance_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -560,7 +684,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{4}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Event) GetSeq() uint64 {
@@ -638,6 +762,15 @@ func (x *Event) GetForgotten() *Forgotten {
 	return nil
 }
 
+func (x *Event) GetGrown() *Grown {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Grown); ok {
+			return x.Grown
+		}
+	}
+	return nil
+}
+
 type isEvent_Body interface {
 	isEvent_Body()
 }
@@ -666,6 +799,10 @@ type Event_Forgotten struct {
 	Forgotten *Forgotten `protobuf:"bytes,15,opt,name=forgotten,proto3,oneof"`
 }
 
+type Event_Grown struct {
+	Grown *Grown `protobuf:"bytes,16,opt,name=grown,proto3,oneof"`
+}
+
 func (*Event_Opened) isEvent_Body() {}
 
 func (*Event_LetIn) isEvent_Body() {}
@@ -678,19 +815,22 @@ func (*Event_Renewed) isEvent_Body() {}
 
 func (*Event_Forgotten) isEvent_Body() {}
 
+func (*Event_Grown) isEvent_Body() {}
+
 // Settled ends a call with what it came to.
 type Settled struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Cost          int64                  `protobuf:"varint,2,opt,name=cost,proto3" json:"cost,omitempty"`
 	Tokens        int64                  `protobuf:"varint,3,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	Unkept        bool                   `protobuf:"varint,4,opt,name=unkept,proto3" json:"unkept,omitempty"` // its files were not kept: they do not count
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Settled) Reset() {
 	*x = Settled{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[5]
+	mi := &file_allowancepb_allowance_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -702,7 +842,7 @@ func (x *Settled) String() string {
 func (*Settled) ProtoMessage() {}
 
 func (x *Settled) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[5]
+	mi := &file_allowancepb_allowance_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -715,7 +855,7 @@ func (x *Settled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settled.ProtoReflect.Descriptor instead.
 func (*Settled) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{5}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Settled) GetId() string {
@@ -739,6 +879,13 @@ func (x *Settled) GetTokens() int64 {
 	return 0
 }
 
+func (x *Settled) GetUnkept() bool {
+	if x != nil {
+		return x.Unkept
+	}
+	return false
+}
+
 type Renewed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ids           []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
@@ -749,7 +896,7 @@ type Renewed struct {
 
 func (x *Renewed) Reset() {
 	*x = Renewed{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[6]
+	mi := &file_allowancepb_allowance_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -761,7 +908,7 @@ func (x *Renewed) String() string {
 func (*Renewed) ProtoMessage() {}
 
 func (x *Renewed) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[6]
+	mi := &file_allowancepb_allowance_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -774,7 +921,7 @@ func (x *Renewed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renewed.ProtoReflect.Descriptor instead.
 func (*Renewed) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{6}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Renewed) GetIds() []string {
@@ -801,7 +948,7 @@ type Forgotten struct {
 
 func (x *Forgotten) Reset() {
 	*x = Forgotten{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[7]
+	mi := &file_allowancepb_allowance_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +960,7 @@ func (x *Forgotten) String() string {
 func (*Forgotten) ProtoMessage() {}
 
 func (x *Forgotten) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[7]
+	mi := &file_allowancepb_allowance_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +973,7 @@ func (x *Forgotten) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forgotten.ProtoReflect.Descriptor instead.
 func (*Forgotten) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{7}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Forgotten) GetIds() []string {
@@ -834,6 +981,67 @@ func (x *Forgotten) GetIds() []string {
 		return x.Ids
 	}
 	return nil
+}
+
+// Grown says that more came of a call's file.
+type Grown struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Bytes         int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"` // in all
+	ExpiresAt     int64                  `protobuf:"varint,3,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Grown) Reset() {
+	*x = Grown{}
+	mi := &file_allowancepb_allowance_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Grown) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Grown) ProtoMessage() {}
+
+func (x *Grown) ProtoReflect() protoreflect.Message {
+	mi := &file_allowancepb_allowance_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Grown.ProtoReflect.Descriptor instead.
+func (*Grown) Descriptor() ([]byte, []int) {
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Grown) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Grown) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Grown) GetExpiresAt() int64 {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return 0
 }
 
 type Command struct {
@@ -852,7 +1060,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[8]
+	mi := &file_allowancepb_allowance_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -864,7 +1072,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[8]
+	mi := &file_allowancepb_allowance_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -877,7 +1085,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{8}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Command) GetId() string {
@@ -959,7 +1167,7 @@ func (*Command_Renew) isCommand_Body() {}
 func (*Command_Due) isCommand_Body() {}
 
 // Enter asks for a call to be let in. It is answered once that is decided. Repeated with the same call it gets the same answer; with
-// hurried it takes what there is.
+// hurried it takes what there is; with more bytes of a call that runs it asks for these.
 type Enter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Call          *Call                  `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
@@ -970,7 +1178,7 @@ type Enter struct {
 
 func (x *Enter) Reset() {
 	*x = Enter{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[9]
+	mi := &file_allowancepb_allowance_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -982,7 +1190,7 @@ func (x *Enter) String() string {
 func (*Enter) ProtoMessage() {}
 
 func (x *Enter) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[9]
+	mi := &file_allowancepb_allowance_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -995,7 +1203,7 @@ func (x *Enter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Enter.ProtoReflect.Descriptor instead.
 func (*Enter) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{9}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Enter) GetCall() *Call {
@@ -1022,7 +1230,7 @@ type Renew struct {
 
 func (x *Renew) Reset() {
 	*x = Renew{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[10]
+	mi := &file_allowancepb_allowance_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1034,7 +1242,7 @@ func (x *Renew) String() string {
 func (*Renew) ProtoMessage() {}
 
 func (x *Renew) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[10]
+	mi := &file_allowancepb_allowance_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1047,7 +1255,7 @@ func (x *Renew) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renew.ProtoReflect.Descriptor instead.
 func (*Renew) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{10}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Renew) GetIds() []string {
@@ -1072,7 +1280,7 @@ type Due struct {
 
 func (x *Due) Reset() {
 	*x = Due{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[11]
+	mi := &file_allowancepb_allowance_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1084,7 +1292,7 @@ func (x *Due) String() string {
 func (*Due) ProtoMessage() {}
 
 func (x *Due) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[11]
+	mi := &file_allowancepb_allowance_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1097,7 +1305,7 @@ func (x *Due) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Due.ProtoReflect.Descriptor instead.
 func (*Due) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{11}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{13}
 }
 
 type Reply struct {
@@ -1106,13 +1314,14 @@ type Reply struct {
 	Held          int64                  `protobuf:"varint,2,opt,name=held,proto3" json:"held,omitempty"`
 	Reached       *Cap                   `protobuf:"bytes,3,opt,name=reached,proto3" json:"reached,omitempty"` // why it was not let in
 	Amount        int64                  `protobuf:"varint,4,opt,name=amount,proto3" json:"amount,omitempty"`  // what is used of it
+	Again         bool                   `protobuf:"varint,5,opt,name=again,proto3" json:"again,omitempty"`    // it may be otherwise once it is counted anew what there is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[12]
+	mi := &file_allowancepb_allowance_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1124,7 +1333,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[12]
+	mi := &file_allowancepb_allowance_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1137,7 +1346,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{12}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Reply) GetLetIn() bool {
@@ -1168,6 +1377,13 @@ func (x *Reply) GetAmount() int64 {
 	return 0
 }
 
+func (x *Reply) GetAgain() bool {
+	if x != nil {
+		return x.Again
+	}
+	return false
+}
+
 // UsedQuery reads what was used.
 type UsedQuery struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1178,7 +1394,7 @@ type UsedQuery struct {
 
 func (x *UsedQuery) Reset() {
 	*x = UsedQuery{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[13]
+	mi := &file_allowancepb_allowance_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1190,7 +1406,7 @@ func (x *UsedQuery) String() string {
 func (*UsedQuery) ProtoMessage() {}
 
 func (x *UsedQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[13]
+	mi := &file_allowancepb_allowance_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1203,7 +1419,7 @@ func (x *UsedQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsedQuery.ProtoReflect.Descriptor instead.
 func (*UsedQuery) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{13}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UsedQuery) GetId() string {
@@ -1222,7 +1438,7 @@ type UsedReply struct {
 
 func (x *UsedReply) Reset() {
 	*x = UsedReply{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[14]
+	mi := &file_allowancepb_allowance_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1450,7 @@ func (x *UsedReply) String() string {
 func (*UsedReply) ProtoMessage() {}
 
 func (x *UsedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[14]
+	mi := &file_allowancepb_allowance_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1463,7 @@ func (x *UsedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsedReply.ProtoReflect.Descriptor instead.
 func (*UsedReply) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{14}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *UsedReply) GetState() *State {
@@ -1261,7 +1477,7 @@ var File_allowancepb_allowance_proto protoreflect.FileDescriptor
 
 const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\n" +
-	"\x1ballowancepb/allowance.proto\x12\x10parley.allowance\"\xe1\x01\n" +
+	"\x1ballowancepb/allowance.proto\x12\x10parley.allowance\"\x90\x02\n" +
 	"\x03Cap\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\tR\x06policy\x123\n" +
 	"\ameasure\x18\x02 \x01(\x0e2\x19.parley.allowance.MeasureR\ameasure\x12*\n" +
@@ -1270,13 +1486,15 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\x06counts\x18\x05 \x01(\bR\x06counts\x12\x16\n" +
 	"\x06alerts\x18\x06 \x03(\x01R\x06alerts\x12\x1d\n" +
 	"\n" +
-	"project_id\x18\a \x01(\tR\tprojectId\"\xad\x01\n" +
+	"project_id\x18\a \x01(\tR\tprojectId\x12\x14\n" +
+	"\x05there\x18\b \x01(\x03R\x05there\x12\x17\n" +
+	"\auser_id\x18\t \x01(\tR\x06userId\"\xad\x01\n" +
 	"\x04Used\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\tR\x06policy\x123\n" +
 	"\ameasure\x18\x02 \x01(\x0e2\x19.parley.allowance.MeasureR\ameasure\x12*\n" +
 	"\x04unit\x18\x03 \x01(\x0e2\x16.parley.allowance.UnitR\x04unit\x12\x14\n" +
 	"\x05start\x18\x04 \x01(\x03R\x05start\x12\x16\n" +
-	"\x06amount\x18\x05 \x01(\x03R\x06amount\"\xa2\x02\n" +
+	"\x06amount\x18\x05 \x01(\x03R\x06amount\"\xe3\x02\n" +
 	"\x04Call\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04want\x18\x02 \x01(\x03R\x04want\x12\x12\n" +
@@ -1290,7 +1508,10 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\ahurried\x18\b \x01(\bR\ahurried\x12)\n" +
 	"\x04caps\x18\t \x03(\v2\x15.parley.allowance.CapR\x04caps\x12\x1b\n" +
 	"\ttenant_id\x18\n" +
-	" \x01(\tR\btenantId\"\xe1\x01\n" +
+	" \x01(\tR\btenantId\x12\x14\n" +
+	"\x05files\x18\v \x01(\x03R\x05files\x12\x14\n" +
+	"\x05bytes\x18\f \x01(\x03R\x05bytes\x12\x13\n" +
+	"\x05as_of\x18\r \x01(\x04R\x04asOf\"\xaa\x02\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\blast_seq\x18\x02 \x01(\x04R\alastSeq\x12\x1d\n" +
@@ -1298,7 +1519,13 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"expires_at\x18\x03 \x01(\x03R\texpiresAt\x12*\n" +
 	"\x04used\x18\x04 \x03(\v2\x16.parley.allowance.UsedR\x04used\x120\n" +
 	"\arunning\x18\x05 \x03(\v2\x16.parley.allowance.CallR\arunning\x120\n" +
-	"\awaiting\x18\x06 \x03(\v2\x16.parley.allowance.CallR\awaiting\"\x84\x03\n" +
+	"\awaiting\x18\x06 \x03(\v2\x16.parley.allowance.CallR\awaiting\x12*\n" +
+	"\x04kept\x18\a \x03(\v2\x16.parley.allowance.KeptR\x04kept\x12\x1b\n" +
+	"\tkept_from\x18\b \x01(\x04R\bkeptFrom\"T\n" +
+	"\x04Kept\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x0e\n" +
+	"\x02at\x18\x02 \x01(\x03R\x02at\x12*\n" +
+	"\x04call\x18\x03 \x01(\v2\x16.parley.allowance.CallR\x04call\"\xb5\x03\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1d\n" +
 	"\n" +
@@ -1309,18 +1536,25 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\blined_up\x18\f \x01(\v2\x16.parley.allowance.CallH\x00R\alinedUp\x125\n" +
 	"\asettled\x18\r \x01(\v2\x19.parley.allowance.SettledH\x00R\asettled\x125\n" +
 	"\arenewed\x18\x0e \x01(\v2\x19.parley.allowance.RenewedH\x00R\arenewed\x12;\n" +
-	"\tforgotten\x18\x0f \x01(\v2\x1b.parley.allowance.ForgottenH\x00R\tforgottenB\x06\n" +
-	"\x04body\"E\n" +
+	"\tforgotten\x18\x0f \x01(\v2\x1b.parley.allowance.ForgottenH\x00R\tforgotten\x12/\n" +
+	"\x05grown\x18\x10 \x01(\v2\x17.parley.allowance.GrownH\x00R\x05grownB\x06\n" +
+	"\x04body\"]\n" +
 	"\aSettled\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04cost\x18\x02 \x01(\x03R\x04cost\x12\x16\n" +
-	"\x06tokens\x18\x03 \x01(\x03R\x06tokens\":\n" +
+	"\x06tokens\x18\x03 \x01(\x03R\x06tokens\x12\x16\n" +
+	"\x06unkept\x18\x04 \x01(\bR\x06unkept\":\n" +
 	"\aRenewed\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x1d\n" +
 	"\n" +
 	"expires_at\x18\x02 \x01(\x03R\texpiresAt\"\x1d\n" +
 	"\tForgotten\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids\"\xe3\x01\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"L\n" +
+	"\x05Grown\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x1d\n" +
+	"\n" +
+	"expires_at\x18\x03 \x01(\x03R\texpiresAt\"\xe3\x01\n" +
 	"\aCommand\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12/\n" +
 	"\x05enter\x18\n" +
@@ -1335,22 +1569,25 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\x05Renew\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x19\n" +
 	"\blease_ms\x18\x02 \x01(\x03R\aleaseMs\"\x05\n" +
-	"\x03Due\"{\n" +
+	"\x03Due\"\x91\x01\n" +
 	"\x05Reply\x12\x15\n" +
 	"\x06let_in\x18\x01 \x01(\bR\x05letIn\x12\x12\n" +
 	"\x04held\x18\x02 \x01(\x03R\x04held\x12/\n" +
 	"\areached\x18\x03 \x01(\v2\x15.parley.allowance.CapR\areached\x12\x16\n" +
-	"\x06amount\x18\x04 \x01(\x03R\x06amount\"\x1b\n" +
+	"\x06amount\x18\x04 \x01(\x03R\x06amount\x12\x14\n" +
+	"\x05again\x18\x05 \x01(\bR\x05again\"\x1b\n" +
 	"\tUsedQuery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\":\n" +
 	"\tUsedReply\x12-\n" +
-	"\x05state\x18\x01 \x01(\v2\x17.parley.allowance.StateR\x05state*:\n" +
+	"\x05state\x18\x01 \x01(\v2\x17.parley.allowance.StateR\x05state*R\n" +
 	"\aMeasure\x12\v\n" +
 	"\aNOTHING\x10\x00\x12\b\n" +
 	"\x04COST\x10\x01\x12\f\n" +
 	"\bREQUESTS\x10\x02\x12\n" +
 	"\n" +
-	"\x06TOKENS\x10\x03*I\n" +
+	"\x06TOKENS\x10\x03\x12\t\n" +
+	"\x05FILES\x10\x04\x12\v\n" +
+	"\aSTORAGE\x10\x05*I\n" +
 	"\x04Unit\x12\v\n" +
 	"\aFOREVER\x10\x00\x12\n" +
 	"\n" +
@@ -1374,7 +1611,7 @@ func file_allowancepb_allowance_proto_rawDescGZIP() []byte {
 }
 
 var file_allowancepb_allowance_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_allowancepb_allowance_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_allowancepb_allowance_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_allowancepb_allowance_proto_goTypes = []any{
 	(Measure)(0),      // 0: parley.allowance.Measure
 	(Unit)(0),         // 1: parley.allowance.Unit
@@ -1382,17 +1619,19 @@ var file_allowancepb_allowance_proto_goTypes = []any{
 	(*Used)(nil),      // 3: parley.allowance.Used
 	(*Call)(nil),      // 4: parley.allowance.Call
 	(*State)(nil),     // 5: parley.allowance.State
-	(*Event)(nil),     // 6: parley.allowance.Event
-	(*Settled)(nil),   // 7: parley.allowance.Settled
-	(*Renewed)(nil),   // 8: parley.allowance.Renewed
-	(*Forgotten)(nil), // 9: parley.allowance.Forgotten
-	(*Command)(nil),   // 10: parley.allowance.Command
-	(*Enter)(nil),     // 11: parley.allowance.Enter
-	(*Renew)(nil),     // 12: parley.allowance.Renew
-	(*Due)(nil),       // 13: parley.allowance.Due
-	(*Reply)(nil),     // 14: parley.allowance.Reply
-	(*UsedQuery)(nil), // 15: parley.allowance.UsedQuery
-	(*UsedReply)(nil), // 16: parley.allowance.UsedReply
+	(*Kept)(nil),      // 6: parley.allowance.Kept
+	(*Event)(nil),     // 7: parley.allowance.Event
+	(*Settled)(nil),   // 8: parley.allowance.Settled
+	(*Renewed)(nil),   // 9: parley.allowance.Renewed
+	(*Forgotten)(nil), // 10: parley.allowance.Forgotten
+	(*Grown)(nil),     // 11: parley.allowance.Grown
+	(*Command)(nil),   // 12: parley.allowance.Command
+	(*Enter)(nil),     // 13: parley.allowance.Enter
+	(*Renew)(nil),     // 14: parley.allowance.Renew
+	(*Due)(nil),       // 15: parley.allowance.Due
+	(*Reply)(nil),     // 16: parley.allowance.Reply
+	(*UsedQuery)(nil), // 17: parley.allowance.UsedQuery
+	(*UsedReply)(nil), // 18: parley.allowance.UsedReply
 }
 var file_allowancepb_allowance_proto_depIdxs = []int32{
 	0,  // 0: parley.allowance.Cap.measure:type_name -> parley.allowance.Measure
@@ -1403,24 +1642,27 @@ var file_allowancepb_allowance_proto_depIdxs = []int32{
 	3,  // 5: parley.allowance.State.used:type_name -> parley.allowance.Used
 	4,  // 6: parley.allowance.State.running:type_name -> parley.allowance.Call
 	4,  // 7: parley.allowance.State.waiting:type_name -> parley.allowance.Call
-	5,  // 8: parley.allowance.Event.opened:type_name -> parley.allowance.State
-	4,  // 9: parley.allowance.Event.let_in:type_name -> parley.allowance.Call
-	4,  // 10: parley.allowance.Event.lined_up:type_name -> parley.allowance.Call
-	7,  // 11: parley.allowance.Event.settled:type_name -> parley.allowance.Settled
-	8,  // 12: parley.allowance.Event.renewed:type_name -> parley.allowance.Renewed
-	9,  // 13: parley.allowance.Event.forgotten:type_name -> parley.allowance.Forgotten
-	11, // 14: parley.allowance.Command.enter:type_name -> parley.allowance.Enter
-	7,  // 15: parley.allowance.Command.settle:type_name -> parley.allowance.Settled
-	12, // 16: parley.allowance.Command.renew:type_name -> parley.allowance.Renew
-	13, // 17: parley.allowance.Command.due:type_name -> parley.allowance.Due
-	4,  // 18: parley.allowance.Enter.call:type_name -> parley.allowance.Call
-	2,  // 19: parley.allowance.Reply.reached:type_name -> parley.allowance.Cap
-	5,  // 20: parley.allowance.UsedReply.state:type_name -> parley.allowance.State
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	6,  // 8: parley.allowance.State.kept:type_name -> parley.allowance.Kept
+	4,  // 9: parley.allowance.Kept.call:type_name -> parley.allowance.Call
+	5,  // 10: parley.allowance.Event.opened:type_name -> parley.allowance.State
+	4,  // 11: parley.allowance.Event.let_in:type_name -> parley.allowance.Call
+	4,  // 12: parley.allowance.Event.lined_up:type_name -> parley.allowance.Call
+	8,  // 13: parley.allowance.Event.settled:type_name -> parley.allowance.Settled
+	9,  // 14: parley.allowance.Event.renewed:type_name -> parley.allowance.Renewed
+	10, // 15: parley.allowance.Event.forgotten:type_name -> parley.allowance.Forgotten
+	11, // 16: parley.allowance.Event.grown:type_name -> parley.allowance.Grown
+	13, // 17: parley.allowance.Command.enter:type_name -> parley.allowance.Enter
+	8,  // 18: parley.allowance.Command.settle:type_name -> parley.allowance.Settled
+	14, // 19: parley.allowance.Command.renew:type_name -> parley.allowance.Renew
+	15, // 20: parley.allowance.Command.due:type_name -> parley.allowance.Due
+	4,  // 21: parley.allowance.Enter.call:type_name -> parley.allowance.Call
+	2,  // 22: parley.allowance.Reply.reached:type_name -> parley.allowance.Cap
+	5,  // 23: parley.allowance.UsedReply.state:type_name -> parley.allowance.State
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_allowancepb_allowance_proto_init() }
@@ -1428,15 +1670,16 @@ func file_allowancepb_allowance_proto_init() {
 	if File_allowancepb_allowance_proto != nil {
 		return
 	}
-	file_allowancepb_allowance_proto_msgTypes[4].OneofWrappers = []any{
+	file_allowancepb_allowance_proto_msgTypes[5].OneofWrappers = []any{
 		(*Event_Opened)(nil),
 		(*Event_LetIn)(nil),
 		(*Event_LinedUp)(nil),
 		(*Event_Settled)(nil),
 		(*Event_Renewed)(nil),
 		(*Event_Forgotten)(nil),
+		(*Event_Grown)(nil),
 	}
-	file_allowancepb_allowance_proto_msgTypes[8].OneofWrappers = []any{
+	file_allowancepb_allowance_proto_msgTypes[10].OneofWrappers = []any{
 		(*Command_Enter)(nil),
 		(*Command_Settle)(nil),
 		(*Command_Renew)(nil),
@@ -1448,7 +1691,7 @@ func file_allowancepb_allowance_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_allowancepb_allowance_proto_rawDesc), len(file_allowancepb_allowance_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   15,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

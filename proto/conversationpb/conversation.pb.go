@@ -1050,6 +1050,7 @@ type File struct {
 	TenantId       string                 `protobuf:"bytes,12,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
 	ProjectId      string                 `protobuf:"bytes,13,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
 	Sha256         []byte                 `protobuf:"bytes,14,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	CountedFor     *string                `protobuf:"bytes,15,opt,name=counted_for,json=countedFor,proto3,oneof" json:"counted_for,omitempty"` // who stored it, for the counters of what is kept; absent = an older release did: it is in none
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1180,6 +1181,13 @@ func (x *File) GetSha256() []byte {
 		return x.Sha256
 	}
 	return nil
+}
+
+func (x *File) GetCountedFor() string {
+	if x != nil && x.CountedFor != nil {
+		return *x.CountedFor
+	}
+	return ""
 }
 
 // FileRef is a file as a message names it.
@@ -9806,7 +9814,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	" \x01(\bR\x05again\"0\n" +
 	"\fClosedAction\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
-	"\x03how\x18\x02 \x01(\tR\x03how\"\x87\x03\n" +
+	"\x03how\x18\x02 \x01(\tR\x03how\"\xbd\x03\n" +
 	"\x04File\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
@@ -9826,7 +9834,10 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\ttenant_id\x18\f \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
 	"project_id\x18\r \x01(\tR\tprojectId\x12\x16\n" +
-	"\x06sha256\x18\x0e \x01(\fR\x06sha256\"^\n" +
+	"\x06sha256\x18\x0e \x01(\fR\x06sha256\x12$\n" +
+	"\vcounted_for\x18\x0f \x01(\tH\x00R\n" +
+	"countedFor\x88\x01\x01B\x0e\n" +
+	"\f_counted_for\"^\n" +
 	"\aFileRef\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
@@ -10933,6 +10944,7 @@ func file_conversationpb_conversation_proto_init() {
 	if File_conversationpb_conversation_proto != nil {
 		return
 	}
+	file_conversationpb_conversation_proto_msgTypes[4].OneofWrappers = []any{}
 	file_conversationpb_conversation_proto_msgTypes[11].OneofWrappers = []any{
 		(*Step_Use)(nil),
 		(*Step_Results)(nil),

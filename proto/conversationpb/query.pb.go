@@ -185,6 +185,119 @@ func (x *ConversationsReply) GetTotal() int64 {
 	return 0
 }
 
+// KeptFilesQuery asks how many files conversations keep, and those that are about to be in one.
+type KeptFilesQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TenantId      string                 `protobuf:"bytes,1,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	ProjectId     string                 `protobuf:"bytes,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"` // empty = of all
+	UserId        string                 `protobuf:"bytes,3,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`          // who stored them; empty = anybody
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeptFilesQuery) Reset() {
+	*x = KeptFilesQuery{}
+	mi := &file_conversationpb_query_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeptFilesQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeptFilesQuery) ProtoMessage() {}
+
+func (x *KeptFilesQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_query_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeptFilesQuery.ProtoReflect.Descriptor instead.
+func (*KeptFilesQuery) Descriptor() ([]byte, []int) {
+	return file_conversationpb_query_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *KeptFilesQuery) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+func (x *KeptFilesQuery) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *KeptFilesQuery) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+type KeptFilesReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Files         int64                  `protobuf:"varint,1,opt,name=files,proto3" json:"files,omitempty"`
+	Bytes         int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeptFilesReply) Reset() {
+	*x = KeptFilesReply{}
+	mi := &file_conversationpb_query_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeptFilesReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeptFilesReply) ProtoMessage() {}
+
+func (x *KeptFilesReply) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_query_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeptFilesReply.ProtoReflect.Descriptor instead.
+func (*KeptFilesReply) Descriptor() ([]byte, []int) {
+	return file_conversationpb_query_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *KeptFilesReply) GetFiles() int64 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *KeptFilesReply) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
 // SessionsQuery selects sessions of a project as the Client API lists them, newest created first.
 type SessionsQuery struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -205,7 +318,7 @@ type SessionsQuery struct {
 
 func (x *SessionsQuery) Reset() {
 	*x = SessionsQuery{}
-	mi := &file_conversationpb_query_proto_msgTypes[2]
+	mi := &file_conversationpb_query_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -217,7 +330,7 @@ func (x *SessionsQuery) String() string {
 func (*SessionsQuery) ProtoMessage() {}
 
 func (x *SessionsQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_query_proto_msgTypes[2]
+	mi := &file_conversationpb_query_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -230,7 +343,7 @@ func (x *SessionsQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionsQuery.ProtoReflect.Descriptor instead.
 func (*SessionsQuery) Descriptor() ([]byte, []int) {
-	return file_conversationpb_query_proto_rawDescGZIP(), []int{2}
+	return file_conversationpb_query_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SessionsQuery) GetTenantId() string {
@@ -321,7 +434,7 @@ type SessionCursor struct {
 
 func (x *SessionCursor) Reset() {
 	*x = SessionCursor{}
-	mi := &file_conversationpb_query_proto_msgTypes[3]
+	mi := &file_conversationpb_query_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -333,7 +446,7 @@ func (x *SessionCursor) String() string {
 func (*SessionCursor) ProtoMessage() {}
 
 func (x *SessionCursor) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_query_proto_msgTypes[3]
+	mi := &file_conversationpb_query_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -346,7 +459,7 @@ func (x *SessionCursor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionCursor.ProtoReflect.Descriptor instead.
 func (*SessionCursor) Descriptor() ([]byte, []int) {
-	return file_conversationpb_query_proto_rawDescGZIP(), []int{3}
+	return file_conversationpb_query_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SessionCursor) GetCreatedAt() int64 {
@@ -376,7 +489,7 @@ type SessionCountsQuery struct {
 
 func (x *SessionCountsQuery) Reset() {
 	*x = SessionCountsQuery{}
-	mi := &file_conversationpb_query_proto_msgTypes[4]
+	mi := &file_conversationpb_query_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -388,7 +501,7 @@ func (x *SessionCountsQuery) String() string {
 func (*SessionCountsQuery) ProtoMessage() {}
 
 func (x *SessionCountsQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_query_proto_msgTypes[4]
+	mi := &file_conversationpb_query_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -401,7 +514,7 @@ func (x *SessionCountsQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionCountsQuery.ProtoReflect.Descriptor instead.
 func (*SessionCountsQuery) Descriptor() ([]byte, []int) {
-	return file_conversationpb_query_proto_rawDescGZIP(), []int{4}
+	return file_conversationpb_query_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SessionCountsQuery) GetTenantId() string {
@@ -441,7 +554,7 @@ type SessionCountsReply struct {
 
 func (x *SessionCountsReply) Reset() {
 	*x = SessionCountsReply{}
-	mi := &file_conversationpb_query_proto_msgTypes[5]
+	mi := &file_conversationpb_query_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -453,7 +566,7 @@ func (x *SessionCountsReply) String() string {
 func (*SessionCountsReply) ProtoMessage() {}
 
 func (x *SessionCountsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_query_proto_msgTypes[5]
+	mi := &file_conversationpb_query_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -466,7 +579,7 @@ func (x *SessionCountsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionCountsReply.ProtoReflect.Descriptor instead.
 func (*SessionCountsReply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_query_proto_rawDescGZIP(), []int{5}
+	return file_conversationpb_query_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SessionCountsReply) GetCounts() []*SessionCount {
@@ -487,7 +600,7 @@ type SessionCount struct {
 
 func (x *SessionCount) Reset() {
 	*x = SessionCount{}
-	mi := &file_conversationpb_query_proto_msgTypes[6]
+	mi := &file_conversationpb_query_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -499,7 +612,7 @@ func (x *SessionCount) String() string {
 func (*SessionCount) ProtoMessage() {}
 
 func (x *SessionCount) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_query_proto_msgTypes[6]
+	mi := &file_conversationpb_query_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -512,7 +625,7 @@ func (x *SessionCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionCount.ProtoReflect.Descriptor instead.
 func (*SessionCount) Descriptor() ([]byte, []int) {
-	return file_conversationpb_query_proto_rawDescGZIP(), []int{6}
+	return file_conversationpb_query_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SessionCount) GetStatus() string {
@@ -546,7 +659,7 @@ type SessionsReply struct {
 
 func (x *SessionsReply) Reset() {
 	*x = SessionsReply{}
-	mi := &file_conversationpb_query_proto_msgTypes[7]
+	mi := &file_conversationpb_query_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -558,7 +671,7 @@ func (x *SessionsReply) String() string {
 func (*SessionsReply) ProtoMessage() {}
 
 func (x *SessionsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_query_proto_msgTypes[7]
+	mi := &file_conversationpb_query_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -571,7 +684,7 @@ func (x *SessionsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionsReply.ProtoReflect.Descriptor instead.
 func (*SessionsReply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_query_proto_rawDescGZIP(), []int{7}
+	return file_conversationpb_query_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SessionsReply) GetSessions() []*State {
@@ -601,7 +714,7 @@ type OverviewQuery struct {
 
 func (x *OverviewQuery) Reset() {
 	*x = OverviewQuery{}
-	mi := &file_conversationpb_query_proto_msgTypes[8]
+	mi := &file_conversationpb_query_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -613,7 +726,7 @@ func (x *OverviewQuery) String() string {
 func (*OverviewQuery) ProtoMessage() {}
 
 func (x *OverviewQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_query_proto_msgTypes[8]
+	mi := &file_conversationpb_query_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -626,7 +739,7 @@ func (x *OverviewQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverviewQuery.ProtoReflect.Descriptor instead.
 func (*OverviewQuery) Descriptor() ([]byte, []int) {
-	return file_conversationpb_query_proto_rawDescGZIP(), []int{8}
+	return file_conversationpb_query_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *OverviewQuery) GetTenantId() string {
@@ -667,7 +780,7 @@ type OverviewReply struct {
 
 func (x *OverviewReply) Reset() {
 	*x = OverviewReply{}
-	mi := &file_conversationpb_query_proto_msgTypes[9]
+	mi := &file_conversationpb_query_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -679,7 +792,7 @@ func (x *OverviewReply) String() string {
 func (*OverviewReply) ProtoMessage() {}
 
 func (x *OverviewReply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_query_proto_msgTypes[9]
+	mi := &file_conversationpb_query_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -692,7 +805,7 @@ func (x *OverviewReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverviewReply.ProtoReflect.Descriptor instead.
 func (*OverviewReply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_query_proto_rawDescGZIP(), []int{9}
+	return file_conversationpb_query_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *OverviewReply) GetSessions() []*State {
@@ -728,7 +841,15 @@ const file_conversationpb_query_proto_rawDesc = "" +
 	"\x06offset\x18\t \x01(\x03R\x06offset\"l\n" +
 	"\x12ConversationsReply\x12@\n" +
 	"\rconversations\x18\x01 \x03(\v2\x1a.parley.conversation.StateR\rconversations\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\x03R\x05total\"\xcb\x02\n" +
+	"\x05total\x18\x02 \x01(\x03R\x05total\"e\n" +
+	"\x0eKeptFilesQuery\x12\x1b\n" +
+	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
+	"\n" +
+	"project_id\x18\x02 \x01(\tR\tprojectId\x12\x17\n" +
+	"\auser_id\x18\x03 \x01(\tR\x06userId\"<\n" +
+	"\x0eKeptFilesReply\x12\x14\n" +
+	"\x05files\x18\x01 \x01(\x03R\x05files\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\"\xcb\x02\n" +
 	"\rSessionsQuery\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -787,29 +908,31 @@ func file_conversationpb_query_proto_rawDescGZIP() []byte {
 	return file_conversationpb_query_proto_rawDescData
 }
 
-var file_conversationpb_query_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_conversationpb_query_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_conversationpb_query_proto_goTypes = []any{
 	(*ConversationsQuery)(nil), // 0: parley.conversation.ConversationsQuery
 	(*ConversationsReply)(nil), // 1: parley.conversation.ConversationsReply
-	(*SessionsQuery)(nil),      // 2: parley.conversation.SessionsQuery
-	(*SessionCursor)(nil),      // 3: parley.conversation.SessionCursor
-	(*SessionCountsQuery)(nil), // 4: parley.conversation.SessionCountsQuery
-	(*SessionCountsReply)(nil), // 5: parley.conversation.SessionCountsReply
-	(*SessionCount)(nil),       // 6: parley.conversation.SessionCount
-	(*SessionsReply)(nil),      // 7: parley.conversation.SessionsReply
-	(*OverviewQuery)(nil),      // 8: parley.conversation.OverviewQuery
-	(*OverviewReply)(nil),      // 9: parley.conversation.OverviewReply
-	nil,                        // 10: parley.conversation.OverviewReply.DaysEntry
-	(*State)(nil),              // 11: parley.conversation.State
+	(*KeptFilesQuery)(nil),     // 2: parley.conversation.KeptFilesQuery
+	(*KeptFilesReply)(nil),     // 3: parley.conversation.KeptFilesReply
+	(*SessionsQuery)(nil),      // 4: parley.conversation.SessionsQuery
+	(*SessionCursor)(nil),      // 5: parley.conversation.SessionCursor
+	(*SessionCountsQuery)(nil), // 6: parley.conversation.SessionCountsQuery
+	(*SessionCountsReply)(nil), // 7: parley.conversation.SessionCountsReply
+	(*SessionCount)(nil),       // 8: parley.conversation.SessionCount
+	(*SessionsReply)(nil),      // 9: parley.conversation.SessionsReply
+	(*OverviewQuery)(nil),      // 10: parley.conversation.OverviewQuery
+	(*OverviewReply)(nil),      // 11: parley.conversation.OverviewReply
+	nil,                        // 12: parley.conversation.OverviewReply.DaysEntry
+	(*State)(nil),              // 13: parley.conversation.State
 }
 var file_conversationpb_query_proto_depIdxs = []int32{
-	11, // 0: parley.conversation.ConversationsReply.conversations:type_name -> parley.conversation.State
-	3,  // 1: parley.conversation.SessionsQuery.after:type_name -> parley.conversation.SessionCursor
-	6,  // 2: parley.conversation.SessionCountsReply.counts:type_name -> parley.conversation.SessionCount
-	11, // 3: parley.conversation.SessionsReply.sessions:type_name -> parley.conversation.State
-	3,  // 4: parley.conversation.SessionsReply.next:type_name -> parley.conversation.SessionCursor
-	11, // 5: parley.conversation.OverviewReply.sessions:type_name -> parley.conversation.State
-	10, // 6: parley.conversation.OverviewReply.days:type_name -> parley.conversation.OverviewReply.DaysEntry
+	13, // 0: parley.conversation.ConversationsReply.conversations:type_name -> parley.conversation.State
+	5,  // 1: parley.conversation.SessionsQuery.after:type_name -> parley.conversation.SessionCursor
+	8,  // 2: parley.conversation.SessionCountsReply.counts:type_name -> parley.conversation.SessionCount
+	13, // 3: parley.conversation.SessionsReply.sessions:type_name -> parley.conversation.State
+	5,  // 4: parley.conversation.SessionsReply.next:type_name -> parley.conversation.SessionCursor
+	13, // 5: parley.conversation.OverviewReply.sessions:type_name -> parley.conversation.State
+	12, // 6: parley.conversation.OverviewReply.days:type_name -> parley.conversation.OverviewReply.DaysEntry
 	7,  // [7:7] is the sub-list for method output_type
 	7,  // [7:7] is the sub-list for method input_type
 	7,  // [7:7] is the sub-list for extension type_name
@@ -829,7 +952,7 @@ func file_conversationpb_query_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_conversationpb_query_proto_rawDesc), len(file_conversationpb_query_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

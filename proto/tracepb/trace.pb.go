@@ -809,13 +809,14 @@ type Put struct {
 	Thread        string                 `protobuf:"bytes,4,opt,name=thread,proto3" json:"thread,omitempty"` // of record.thread_id
 	Record        *Record                `protobuf:"bytes,5,opt,name=record,proto3" json:"record,omitempty"`
 	Events        []*Happening           `protobuf:"bytes,6,rep,name=events,proto3" json:"events,omitempty"`
-	Said          *Numbers               `protobuf:"bytes,7,opt,name=said,proto3" json:"said,omitempty"`                                    // by a summary
-	Known         bool                   `protobuf:"varint,8,opt,name=known,proto3" json:"known,omitempty"`                                 // the session must exist
-	Starts        bool                   `protobuf:"varint,9,opt,name=starts,proto3" json:"starts,omitempty"`                               // it runs, again
-	Partly        bool                   `protobuf:"varint,10,opt,name=partly,proto3" json:"partly,omitempty"`                              // of spans: times widen, and events that there is no room for are left out instead of a refusal
-	KeepMs        int64                  `protobuf:"varint,11,opt,name=keep_ms,json=keepMs,proto3" json:"keep_ms,omitempty"`                // for how long after this it is kept
-	Entity        string                 `protobuf:"bytes,12,opt,name=entity,proto3" json:"entity,omitempty"`                               // of an event: the id of the session's entity
-	MaxEvents     *int64                 `protobuf:"varint,13,opt,name=max_events,json=maxEvents,proto3,oneof" json:"max_events,omitempty"` // of a command: how many events the session may have by a quota policy
+	Said          *Numbers               `protobuf:"bytes,7,opt,name=said,proto3" json:"said,omitempty"`                                                  // by a summary
+	Known         bool                   `protobuf:"varint,8,opt,name=known,proto3" json:"known,omitempty"`                                               // the session must exist
+	Starts        bool                   `protobuf:"varint,9,opt,name=starts,proto3" json:"starts,omitempty"`                                             // it runs, again
+	Partly        bool                   `protobuf:"varint,10,opt,name=partly,proto3" json:"partly,omitempty"`                                            // of spans: times widen, and events that there is no room for are left out instead of a refusal
+	KeepMs        int64                  `protobuf:"varint,11,opt,name=keep_ms,json=keepMs,proto3" json:"keep_ms,omitempty"`                              // for how long after this it is kept
+	Entity        string                 `protobuf:"bytes,12,opt,name=entity,proto3" json:"entity,omitempty"`                                             // of an event: the id of the session's entity
+	MaxEvents     *int64                 `protobuf:"varint,13,opt,name=max_events,json=maxEvents,proto3,oneof" json:"max_events,omitempty"`               // of a command: how many events the session may have by a quota policy
+	MaxDurationMs *int64                 `protobuf:"varint,14,opt,name=max_duration_ms,json=maxDurationMs,proto3,oneof" json:"max_duration_ms,omitempty"` // of a command: how long after its start its events may be by a quota policy
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -937,6 +938,13 @@ func (x *Put) GetEntity() string {
 func (x *Put) GetMaxEvents() int64 {
 	if x != nil && x.MaxEvents != nil {
 		return *x.MaxEvents
+	}
+	return 0
+}
+
+func (x *Put) GetMaxDurationMs() int64 {
+	if x != nil && x.MaxDurationMs != nil {
+		return *x.MaxDurationMs
 	}
 	return 0
 }
@@ -2201,7 +2209,7 @@ const file_tracepb_trace_proto_rawDesc = "" +
 	"\x03put\x18\n" +
 	" \x01(\v2\x11.parley.trace.PutH\x00R\x03put\x12%\n" +
 	"\x03due\x18\v \x01(\v2\x11.parley.trace.DueH\x00R\x03dueB\x06\n" +
-	"\x04body\"\xac\x03\n" +
+	"\x04body\"\xed\x03\n" +
 	"\x03Put\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -2219,8 +2227,10 @@ const file_tracepb_trace_proto_rawDesc = "" +
 	"\akeep_ms\x18\v \x01(\x03R\x06keepMs\x12\x16\n" +
 	"\x06entity\x18\f \x01(\tR\x06entity\x12\"\n" +
 	"\n" +
-	"max_events\x18\r \x01(\x03H\x00R\tmaxEvents\x88\x01\x01B\r\n" +
-	"\v_max_events\"\x05\n" +
+	"max_events\x18\r \x01(\x03H\x00R\tmaxEvents\x88\x01\x01\x12+\n" +
+	"\x0fmax_duration_ms\x18\x0e \x01(\x03H\x01R\rmaxDurationMs\x88\x01\x01B\r\n" +
+	"\v_max_eventsB\x12\n" +
+	"\x10_max_duration_ms\"\x05\n" +
 	"\x03Due\"\xc0\x01\n" +
 	"\x05Reply\x12\x16\n" +
 	"\x06stored\x18\x01 \x01(\x03R\x06stored\x12\x19\n" +

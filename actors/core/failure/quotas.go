@@ -15,6 +15,7 @@ const (
 	QuotasNotReady   Reason = "quotas_not_ready"
 	BadAllowance     Reason = "bad_allowance"
 	NegativePriority Reason = "negative_priority"
+	QuotaRefused     Reason = "quota_refused"
 )
 
 // quotaWords are the default words of these reasons; empty for any other.
@@ -46,6 +47,8 @@ func quotaWords(r Reason) string {
 		return "A call needs an id, limits, and a time for which it is let in"
 	case NegativePriority:
 		return "`priority` must be a non-negative whole number"
+	case QuotaRefused:
+		return "{problem}"
 	default:
 		return ""
 	}

@@ -7,6 +7,7 @@ const (
 	TraceNoSpans   Reason = "trace_no_spans"
 	TraceMissing   Reason = "trace_missing"
 	TraceFull      Reason = "trace_full"
+	TraceTooLong   Reason = "trace_too_long"
 	ThreadMissing  Reason = "thread_missing"
 	BadTrace       Reason = "bad_trace"
 	TracesNotReady Reason = "traces_not_ready"
@@ -14,7 +15,6 @@ const (
 	BadSpans       Reason = "bad_spans"
 	TraceEncoding  Reason = "trace_encoding"
 	TraceTooLarge  Reason = "trace_too_large"
-	TraceRate      Reason = "trace_rate"
 )
 
 // traceWords are the default words of these reasons; empty for any other.
@@ -30,6 +30,8 @@ func traceWords(r Reason) string {
 		return "Session not found"
 	case TraceFull:
 		return "A session has at most {most} events"
+	case TraceTooLong:
+		return "Events of a session are at most {most} ms after its start"
 	case ThreadMissing:
 		return "Thread not found"
 	case BadTrace:
@@ -44,8 +46,6 @@ func traceWords(r Reason) string {
 		return "Content-Encoding must be gzip, or absent"
 	case TraceTooLarge:
 		return "The body must not be larger than {most} bytes once it is unpacked"
-	case TraceRate:
-		return "{problem}"
 	default:
 		return ""
 	}

@@ -28,6 +28,23 @@ type Pass interface {
 	Settle(cost, tokens int64)
 }
 
+// FileDoor is where files are let in that a request brings. It is safe for concurrent use.
+type FileDoor interface {
+	Guards(tenantID string) bool // as that of Door
+	// EnterFiles lets files in, or refuses them with a *Refusal, before they are stored. grows says that the last of them still comes: a pass
+	// is to be asked for what comes (More). A nil pass: nothing counts them.
+	EnterFiles(ctx context.Context, call *Call, grows bool) (FilePass, error)
+}
+
+// FilePass is files that were let in. It must be told, once, what became of them.
+type FilePass interface {
+	// More asks for what came of the file that comes, in bytes and in all, before that is stored. After a refusal Unkept is to be called.
+	More(ctx context.Context, came int64) error
+	// Kept says that the files are stored, or may be, Unkept that they are not: then they do not count.
+	Kept()
+	Unkept()
+}
+
 // Refusal is why a call is not let in.
 type Refusal struct {
 	Message string
@@ -35,6 +52,9 @@ type Refusal struct {
 	Spent bool
 	// RetryAfter is when it may be tried again, 0 = not said.
 	RetryAfter time.Duration
+	// Full is what there is too much of, of which Count is there and Most may be: it is no matter of time.
+	Full        string
+	Count, Most int64
 	// Broken says that it could not be found out.
 	Broken bool
 }
@@ -51,6 +71,8 @@ func (f *Force) CheckRequest(call *Call) *Refusal {
 		{MaxInputTokens, "Input tokens", call.InputTokens},
 		{MaxOutputTokens, "Output tokens", call.OutputTokens},
 		{MaxTotalTokens, "Total tokens", call.InputTokens + call.OutputTokens},
+		{MaxFiles, "Files", call.Files},
+		{MaxFileSize, "File size", call.Largest},
 	} {
 		if most, said := f.PerRequest[limit.name]; said && most >= 0 && limit.amount > most {
 			return &Refusal{Message: fmt.Sprintf("%s (%d) exceeds limit (%d)", limit.words, limit.amount, most)}
@@ -74,6 +96,14 @@ func (f *Force) Binds() bool {
 
 // Reached is the refusal of a call that has come to a limit, of which so much is used.
 func Reached(limit *allowancepb.Cap, amount, now int64) *Refusal {
+	if limit.GetUnit() == allowancepb.Unit_FOREVER {
+		full := &Refusal{Full: "files", Count: amount, Most: limit.GetMost()}
+		if limit.GetMeasure() == allowancepb.Measure_STORAGE {
+			full.Full = "storage"
+		}
+		full.Message = fmt.Sprintf("%s limit reached (%d/%d)", full.Full, full.Count, full.Most)
+		return full
+	}
 	const cent = money.PerUSD / 100
 	window := windows()[max(int(limit.GetUnit()-allowancepb.Unit_SECOND), 0)]
 	again := time.Duration(ends(limit.GetUnit(), now)-now) * time.Millisecond
@@ -82,6 +112,10 @@ func Reached(limit *allowancepb.Cap, amount, now int64) *Refusal {
 		return &Refusal{Message: fmt.Sprintf("Budget exceeded for %s (%d/%d cents)", window, amount/cent, limit.GetMost()/cent), Spent: true, RetryAfter: again}
 	case allowancepb.Measure_TOKENS:
 		return &Refusal{Message: fmt.Sprintf("Rate limit exceeded for tokens %s (%d/%d)", window, amount, limit.GetMost()), RetryAfter: again}
+	case allowancepb.Measure_FILES:
+		return &Refusal{Message: fmt.Sprintf("Rate limit exceeded for files %s (%d/%d)", window, amount, limit.GetMost()), RetryAfter: again}
+	case allowancepb.Measure_STORAGE:
+		return &Refusal{Message: fmt.Sprintf("Rate limit exceeded for storage %s (%d/%d)", window, amount, limit.GetMost()), RetryAfter: again}
 	default:
 		return &Refusal{Message: fmt.Sprintf("Rate limit exceeded for requests %s (%d/%d)", window, amount, limit.GetMost()), RetryAfter: again}
 	}

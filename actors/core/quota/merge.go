@@ -15,10 +15,15 @@ type Call struct {
 	Domain                               string
 	// InputTokens and OutputTokens are what it will take, by estimate; of output at most. 0 = not known, or nothing.
 	InputTokens, OutputTokens int64
+	// Files is how many files it brings, Bytes how large they are together, Largest the largest of them; of one that still comes, how much
+	// of it has come.
+	Files, Bytes, Largest int64
 	// Want is what it may cost at most, in nano-dollars, Need what it must have to be of any use.
 	Want, Need int64
 	// Free says that it costs nothing and takes no tokens: budgets and rates of tokens do not refuse it.
 	Free bool
+	// Part says that it is a part of a call that rates of requests count by themselves.
+	Part bool
 }
 
 // fits says whether a policy bounds a call.
@@ -78,8 +83,29 @@ func (f *Force) alert() {
 }
 
 func rank(c *allowancepb.Cap) int {
-	order := map[allowancepb.Measure]int{allowancepb.Measure_REQUESTS: 0, allowancepb.Measure_TOKENS: 1, allowancepb.Measure_COST: 2}
+	order := map[allowancepb.Measure]int{
+		allowancepb.Measure_REQUESTS: 0, allowancepb.Measure_FILES: 1, allowancepb.Measure_STORAGE: 2, allowancepb.Measure_TOKENS: 3, allowancepb.Measure_COST: 4,
+	}
 	return order[c.GetMeasure()]*10 + int(c.GetUnit())
+}
+
+// Concern leaves those limits out that do not concern a call: of files one that brings none, and of money and tokens one that takes none,
+// so that a spent budget does not refuse what costs nothing.
+func (f *Force) Concern(call *Call) {
+	f.Caps = slices.DeleteFunc(f.Caps, func(c *allowancepb.Cap) bool {
+		switch c.GetMeasure() {
+		case allowancepb.Measure_REQUESTS:
+			return call.Part
+		case allowancepb.Measure_FILES, allowancepb.Measure_STORAGE:
+			return call.Domain != File
+		case allowancepb.Measure_COST:
+			return call.Free || call.Domain == Tracing
+		case allowancepb.Measure_TOKENS:
+			return call.Free
+		case allowancepb.Measure_NOTHING:
+		}
+		return false
+	})
 }
 
 // add lets a policy say its part.

@@ -30,6 +30,7 @@ const (
 	Speech    = "tts"
 	Listening = "stt"
 	Tracing   = "tracing"
+	File      = "file"
 )
 
 // Scopes returns all scopes.
@@ -37,7 +38,7 @@ func Scopes() []string { return []string{Tenant, User, Token, Resource, Provider
 
 // Domains returns all domains. Calls are made in those that have a name here; the others are kept for what they will bound.
 func Domains() []string {
-	return []string{Global, LLM, Embedding, "vector", "file", Tracing, Listening, Speech, "ocr"}
+	return []string{Global, LLM, Embedding, "vector", File, Tracing, Listening, Speech, "ocr"}
 }
 
 // Unlimited says that there is no limit.
@@ -48,7 +49,10 @@ const (
 	MaxInputTokens  = "maxInputTokens"
 	MaxOutputTokens = "maxOutputTokens"
 	MaxTotalTokens  = "maxTotalTokens"
+	MaxFileSize     = "maxFileSize" // in bytes
+	MaxFiles        = "maxFilesPerRequest"
 	MaxEvents       = "maxEventsPerSession" // of a reported session
+	MaxDuration     = "maxSessionDurationMs"
 )
 
 // Limits are what a policy bounds, as clients write it.
@@ -76,14 +80,14 @@ func windows() []string { return []string{"perSecond", "perMinute", "perHour", "
 
 func perRequest() []string {
 	return []string{
-		MaxInputTokens, MaxOutputTokens, MaxTotalTokens, "maxVectorsPerUpsert", "maxQueryResults", "maxDimensions", "maxFileSize", "maxFilesPerRequest",
-		MaxEvents, "maxSessionDurationMs", "maxConcurrentRequests",
+		MaxInputTokens, MaxOutputTokens, MaxTotalTokens, "maxVectorsPerUpsert", "maxQueryResults", "maxDimensions", MaxFileSize, MaxFiles,
+		MaxEvents, MaxDuration, "maxConcurrentRequests",
 	}
 }
 
 func quotas() []string {
 	return []string{
-		MaxProjects, MaxModels, "maxVectorIndexes", "maxVectorsTotal", "maxFileBuckets", "maxStorageBytes", "maxFilesTotal", "maxTracingSessions",
+		MaxProjects, MaxModels, "maxVectorIndexes", "maxVectorsTotal", "maxFileBuckets", MaxStorage, MaxFilesTotal, "maxTracingSessions",
 		MaxRetention, MaxAPITokens, MaxUsers, MaxAgents,
 	}
 }
@@ -204,7 +208,7 @@ func capsOf(record *directorypb.QuotaPolicy, limits *Limits) []*allowancepb.Cap 
 	for _, what := range []struct {
 		name    string
 		measure allowancepb.Measure
-	}{{"requests", allowancepb.Measure_REQUESTS}, {"tokens", allowancepb.Measure_TOKENS}} {
+	}{{"requests", allowancepb.Measure_REQUESTS}, {"tokens", allowancepb.Measure_TOKENS}, {"files", allowancepb.Measure_FILES}, {"storage", allowancepb.Measure_STORAGE}} {
 		for i, window := range windows() {
 			if most, said := limits.RateLimit[what.name][window]; said {
 				caps = append(caps, &allowancepb.Cap{
@@ -213,6 +217,7 @@ func capsOf(record *directorypb.QuotaPolicy, limits *Limits) []*allowancepb.Cap 
 			}
 		}
 	}
+	caps = append(caps, keptOf(record, limits)...)
 	if limits.Budget == nil {
 		return caps
 	}
@@ -224,6 +229,27 @@ func capsOf(record *directorypb.QuotaPolicy, limits *Limits) []*allowancepb.Cap 
 			caps = append(caps, &allowancepb.Cap{
 				Policy: id, ProjectId: record.GetProjectId(), Measure: allowancepb.Measure_COST, Unit: window.unit, Most: most, Alerts: limits.Budget.Alerts,
 			})
+		}
+	}
+	return caps
+}
+
+// keptOf are the limits of the files that are kept. Files do not say by which token they were stored: policies of one bind nothing.
+func keptOf(record *directorypb.QuotaPolicy, limits *Limits) (caps []*allowancepb.Cap) {
+	user := ""
+	switch record.GetScope() {
+	case Tenant:
+	case User:
+		user = record.GetScopeId()
+	default:
+		return nil
+	}
+	for _, what := range []struct {
+		name    string
+		measure allowancepb.Measure
+	}{{MaxFilesTotal, allowancepb.Measure_FILES}, {MaxStorage, allowancepb.Measure_STORAGE}} {
+		if most, said := limits.Quotas[what.name]; said {
+			caps = append(caps, &allowancepb.Cap{Policy: record.GetId(), ProjectId: record.GetProjectId(), UserId: user, Measure: what.measure, Most: most})
 		}
 	}
 	return caps

@@ -17,6 +17,12 @@ const (
 	MaxAgents    = "maxAgents"
 )
 
+// Names of the quotas of files that are kept, which an allowance counts beside what the shards do.
+const (
+	MaxFilesTotal = "maxFilesTotal"
+	MaxStorage    = "maxStorageBytes"
+)
+
 // MaxRetention is for how many days what is reported is kept after the last that was heard of it.
 const MaxRetention = "maxTracingRetentionDays"
 

@@ -118,7 +118,7 @@ func (n *Node) buildServer(conversations *runtime, mint ids.IDs) error {
 		Runtime: conversations, Agents: n.directory.agents, IDs: mint, Hub: n.edge.hub,
 		Files: n.storage.files, Entities: n.door(), PDF: printer,
 		Authorizer: hooks.Authorizer(), CheckCallback: configure.CheckCallback(n.outbound.guard),
-		CanQueue: func() bool { return n.features.On(feature.Console) }, CheckArgs: tool.Checks{}.Args,
+		CanQueue: func() bool { return n.features.On(feature.Console) }, CountsFiles: func() bool { return n.features.On(feature.Aegis) }, CheckArgs: tool.Checks{}.Args,
 	}).Surface()
 	if err = n.edge.server.Mount(settings.BasePath, surface); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (n *Node) mountClient(
 	api := clientapi.New(settings, clientapi.Parts{
 		Runtime: conversations, Entities: n.door(), Agents: n.directory.agents,
 		Accounts: n.directory.accounts.Load(), Catalog: n.newCatalog(), Sealer: n.directory.seal, Files: n.storage.files, IDs: mint, Hub: n.edge.hub, Console: n.consoleParts(mint, caller), Gateway: inferring,
-		Limits: handler.Limits{Door: n.outbound.door, Policies: n.directory.policies.Of, Release: handler.Release{
+		Limits: handler.Limits{Door: n.outbound.door, FileDoor: n.outbound.door, Policies: n.directory.policies.Of, Release: handler.Release{
 			CanPush: func() bool { return n.features.On(feature.Webhooks) }, Current: func() bool { return n.features.On(feature.Console) },
 			CanBudget: func() bool { return n.features.On(feature.Aegis) }, CanTrace: func() bool { return n.features.On(feature.Meters) },
 		}},

@@ -63,6 +63,8 @@ type Limits struct {
 	Release
 	// Door counts what quota policies bound. nil = nothing is.
 	Door quota.Door
+	// FileDoor counts what of files they bound. nil = nothing is.
+	FileDoor quota.FileDoor
 	// Policies are the quota policies of a tenant, in the order in which they are merged, as the door has them: they cost next to nothing. nil =
 	// there are none.
 	Policies func(tenantID string) []*quota.Policy

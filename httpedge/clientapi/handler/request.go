@@ -20,8 +20,10 @@ func (a *API) Asker() turns.Asker {
 
 // Filer stores files.
 func (a *API) Filer() filing.Filer {
-	return filing.Filer{Asker: a.Asker(), Files: a.Files, IDs: a.IDs, MaxBytes: int64(a.Config.FileBytes)}
+	return filing.Filer{Asker: a.Asker(), Files: a.Files, IDs: a.IDs, MaxBytes: int64(a.Config.FileBytes), Counts: a.countsFiles}
 }
+
+func (a *API) countsFiles() bool { return a.CanBudget == nil || a.CanBudget() }
 
 // Command returns a command of the request's caller. step names it within the request, so that a repeated request
 // (Idempotency-Key) repeats the same command.

@@ -11,6 +11,7 @@ import (
 	"parley/httpedge/endpoint"
 	"parley/httpedge/eventlog"
 	"parley/httpedge/sse"
+	"parley/httpedge/turns"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -122,11 +123,13 @@ func (a *api) streamResponse(ctx context.Context, r *responding, whole *wholeRes
 	if err != nil {
 		return err
 	}
+	defer r.let.Over(false) // unless it was said before
 	if command.GetOpening().GetCreate() != nil {
 		ctx = expected.Context(ctx)
 	}
 	return a.follow(ctx, r.id, stream, func() (*responseView, uint64, error) {
 		reply, err := a.Ask(ctx, command)
+		r.let.Over(!turns.Refused(err))
 		if err != nil {
 			return nil, 0, a.refused(ctx, r, err)
 		}

@@ -54,6 +54,7 @@ type responding struct {
 	context []byte               // sealed
 	inline  [][]*filing.Incoming // by message
 	files   int
+	let     *handler.Admitted        // the inline files
 	stored  []*conversationpb.File   // the inline files, once their bytes are stored
 	queued  *conversationpb.Accepted // the message waits for its turn; nil = it had it
 }
@@ -68,7 +69,9 @@ func (a *api) respond(ctx context.Context, r *responding) (*conversationpb.TurnR
 	if err != nil {
 		return nil, nil, err
 	}
+	defer r.let.Over(false) // unless it was said before
 	reply, err := a.AskUntilSettled(ctx, command)
+	r.let.Over(!turns.Refused(err))
 	if err != nil {
 		return nil, nil, a.refused(ctx, r, err)
 	}
@@ -114,7 +117,12 @@ func (a *api) opening(ctx context.Context, r *responding) (*conversationpb.Openi
 	if err != nil {
 		return nil, err
 	}
-	if r.stored, err = a.Filer().StoreAll(ctx, r.id, state, r.agent, slices.Concat(r.inline...)); err != nil {
+	inline := slices.Concat(r.inline...)
+	if r.let, err = a.AdmitFiles(ctx, 0, true, inline...); err != nil {
+		return nil, err
+	}
+	if r.stored, err = a.Filer().StoreAll(ctx, r.id, state, r.agent, inline); err != nil {
+		r.let.Over(false)
 		return nil, handler.SessionFailure(err)
 	}
 	files := r.stored
@@ -292,6 +300,7 @@ func (a *api) runInBackground(ctx context.Context, r *responding) (*render.Run, 
 	if err != nil {
 		return nil, err
 	}
+	defer r.let.Over(false) // unless it was said before
 	id := a.Mint(ctx, "run", r.id)
 	create := &runpb.Create{
 		AgentId: r.agent.GetId(), AgentVersion: r.version, ConversationId: r.id,
@@ -305,6 +314,7 @@ func (a *api) runInBackground(ctx context.Context, r *responding) (*render.Run, 
 	}
 	create.Opening = opening
 	reply, err := a.AskNewRun(ctx, id, create)
+	r.let.Over(!turns.Refused(err))
 	if err != nil {
 		return nil, a.refused(ctx, r, err)
 	}

@@ -25,7 +25,7 @@ func Routes(shared *handler.API) []endpoint.Route {
 				failurepb.Code_BUDGET_UNAVAILABLE, failurepb.Code_AGENT_BACKGROUND_DISABLED, failurepb.Code_SESSION_CONFLICT,
 				failurepb.Code_BUDGET_REACHED, failurepb.Code_BUDGET_OVERRIDE_FORBIDDEN, failurepb.Code_BUDGET_FORBIDDEN, failurepb.Code_AGENT_NOT_FOUND,
 				failurepb.Code_VERSION_NOT_FOUND, failurepb.Code_SESSION_NOT_FOUND, failurepb.Code_NOT_FOUND,
-				failurepb.Code_CONVERSATION_BUSY, failurepb.Code_ACTION_PENDING, failurepb.Code_QUOTA_REACHED,
+				failurepb.Code_CONVERSATION_BUSY, failurepb.Code_ACTION_PENDING, failurepb.Code_QUOTA_REACHED, failurepb.Code_RATE_LIMITED,
 				failurepb.Code_ATTACHMENTS_DISABLED, failurepb.Code_TOO_MANY_FILES, failurepb.Code_UNSUPPORTED_FILE_TYPE,
 				failurepb.Code_SECRETS_UNAVAILABLE, failurepb.Code_STORAGE_FULL, failurepb.Code_STORAGE_FAILED,
 				failurepb.Code_GUARDRAIL_BLOCKED, failurepb.Code_GUARDRAIL_MISSING,
@@ -40,6 +40,6 @@ func Routes(shared *handler.API) []endpoint.Route {
 		endpoint.OnStream("POST /responses", "models:write", a.createResponse, endpoint.Once(), endpoint.Unaudited("the log of its session is its record, written with what it changes"),
 			answers, endpoint.Summary("Have an agent answer, as it was last saved, by the official Responses API"),
 			endpoint.Errors(failurepb.Code_ACTION_NOT_PENDING, failurepb.Code_ACTION_EXPIRED, failurepb.Code_ACTION_FORBIDDEN,
-				failurepb.Code_INVALID_CLIENT_TOOL_RESULT, failurepb.Code_AGENT_RUN_CONFLICT, failurepb.Code_RATE_LIMITED)),
+				failurepb.Code_INVALID_CLIENT_TOOL_RESULT, failurepb.Code_AGENT_RUN_CONFLICT)),
 	}
 }

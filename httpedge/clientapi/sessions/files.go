@@ -80,7 +80,17 @@ func (a *api) uploadSessionFile(ctx context.Context, in *uploadSessionFileIn, up
 	if err != nil {
 		return nil, err
 	}
-	file, err := a.Filer().StoreIn(ctx, a.Command(ctx, in.ID, "file"), state, agent, incoming)
+	filer := a.Filer()
+	if err = incoming.Judge(agent, filer.Limit(agent)); err != nil {
+		return nil, handler.SessionFailure(err)
+	}
+	admitted, err := a.AdmitFiles(ctx, filer.Limit(agent), false, incoming)
+	if err != nil {
+		return nil, err
+	}
+	defer admitted.Over(false) // unless it was said before
+	file, err := filer.StoreIn(ctx, a.Command(ctx, in.ID, "file"), state, agent, incoming)
+	admitted.Over(err == nil || turns.Gone(err))
 	if err != nil {
 		return nil, handler.SessionFailure(err)
 	}

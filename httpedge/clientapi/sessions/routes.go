@@ -87,7 +87,7 @@ func (a *api) fileRoutes() []endpoint.Route {
 			endpoint.Status(201), endpoint.MaxBody(a.Config.MaxFileBody),
 			endpoint.Errors(invalid, failurepb.Code_INVALID_METADATA, missing, failurepb.Code_AGENT_NOT_FOUND,
 				failurepb.Code_AGENT_NOT_ACTIVE, failurepb.Code_ATTACHMENTS_DISABLED, failurepb.Code_TOO_MANY_FILES,
-				failurepb.Code_UNSUPPORTED_FILE_TYPE, failurepb.Code_TOO_LARGE), writes),
+				failurepb.Code_UNSUPPORTED_FILE_TYPE, failurepb.Code_TOO_LARGE, failurepb.Code_RATE_LIMITED, failurepb.Code_QUOTA_REACHED), writes),
 		endpoint.OnBytes("GET /agents/sessions/{id}/files/{fileId}/content", "agents:read", a.downloadSessionFile,
 			tag, slow, endpoint.Summary("Read a file's bytes, or a range of them"), endpoint.Media("*/*"), endpoint.Ranged(),
 			endpoint.Errors(invalid, missing, notFound)),

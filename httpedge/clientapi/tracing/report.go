@@ -211,7 +211,7 @@ func cut(put *tracepb.Put) *tracepb.Put {
 	part := &tracepb.Put{
 		TenantId: put.GetTenantId(), ProjectId: put.GetProjectId(), SessionId: put.GetSessionId(), Thread: put.GetThread(), Known: put.GetKnown(),
 		Starts: put.GetStarts(), Partly: put.GetPartly(), KeepMs: put.GetKeepMs(), Record: put.GetRecord(), Said: put.GetSaid(),
-		MaxEvents: put.MaxEvents,
+		MaxEvents: put.MaxEvents, MaxDurationMs: put.MaxDurationMs,
 	}
 	size := 0
 	for len(put.GetEvents()) > 0 && size < maxAppend {

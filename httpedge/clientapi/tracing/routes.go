@@ -4,7 +4,6 @@ package tracing
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"parley/actors/core/failure"
@@ -82,14 +81,10 @@ func (a *api) enter(ctx context.Context) (endpoint.Caller, error) {
 		return caller, err
 	}
 	pass, err := a.Door.Enter(ctx, callOf(caller))
-	if refused, is := errors.AsType[*quota.Refusal](err); is {
-		seconds := int(max(refused.RetryAfter, time.Second) / time.Second)
-		return caller, failure.New(failurepb.Code_RATE_LIMITED, failure.TraceRate).Param("problem", refused.Message).With("retryAfter", seconds)
-	}
 	if err == nil && pass != nil {
 		pass.Settle(0, 0)
 	}
-	return caller, err
+	return caller, handler.QuotaFailure(err)
 }
 
 // callOf is a report as quota policies see it.
@@ -97,8 +92,8 @@ func callOf(caller endpoint.Caller) *quota.Call {
 	return &quota.Call{TenantID: caller.TenantID, ProjectID: caller.ProjectID, UserID: caller.UserID, TokenID: caller.TokenID(), Domain: quota.Tracing}
 }
 
-// bound puts into what is reported what the quota policies of its tenant say: how many events its session may have, which the session
-// itself decides, and for how long it is kept.
+// bound puts into what is reported what the quota policies of its tenant say: how many events its session may have, and for how long, which
+// the session itself decides, and for how long it is kept.
 func (a *api) bound(caller endpoint.Caller, put *tracepb.Put) {
 	if a.Policies == nil {
 		return
@@ -107,6 +102,9 @@ func (a *api) bound(caller endpoint.Caller, put *tracepb.Put) {
 	if force := quota.InForce(policies, callOf(caller)); force != nil {
 		if most, said := force.PerRequest[quota.MaxEvents]; said && most >= 0 {
 			put.MaxEvents = &most
+		}
+		if most, said := force.PerRequest[quota.MaxDuration]; said && most >= 0 {
+			put.MaxDurationMs = &most
 		}
 	}
 	days, policy := quota.MostOf(policies, quota.MaxRetention, quota.Thing{ProjectID: caller.ProjectID, Domain: quota.Tracing, UserID: caller.UserID})

@@ -7,11 +7,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/entity"
 	"parley/actors/core/money"
@@ -126,7 +126,8 @@ func (d *Door) Guards(tenantID string) bool { return len(d.config.Policies(tenan
 type pass struct {
 	door   *Door
 	tenant string
-	call   *allowancepb.Call
+	force  *quota.Force
+	call   *allowancepb.Call // nil = nothing counts it
 	held   int64
 	binds  bool
 	// over is what it came to, nil while it runs. door.mu guards it.
@@ -135,24 +136,31 @@ type pass struct {
 
 // Enter implements quota.Door.
 func (d *Door) Enter(ctx context.Context, call *quota.Call) (quota.Pass, error) {
+	p, err := d.begin(ctx, call)
+	if err != nil || p == nil || p.call == nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// begin lets a call in. A nil pass: no policy says anything of it; one without a call: nothing counts it.
+func (d *Door) begin(ctx context.Context, call *quota.Call) (*pass, error) {
 	force := quota.InForce(d.config.Policies(call.TenantID), call)
 	if force == nil {
-		return nil, nil //nolint:nilnil // nothing counts the call
+		return nil, nil //nolint:nilnil // said above
 	}
-	force.Caps = slices.DeleteFunc(force.Caps, func(c *allowancepb.Cap) bool {
-		costs, takes := c.GetMeasure() == allowancepb.Measure_COST, c.GetMeasure() == allowancepb.Measure_TOKENS
-		return costs && call.Domain == quota.Tracing || (costs || takes) && call.Free // a spent budget does not refuse what costs nothing
-	})
+	force.Concern(call)
 	if refused := force.CheckRequest(call); refused != nil {
 		return nil, refused
 	}
+	p := &pass{door: d, tenant: call.TenantID, binds: force.Binds(), force: force}
 	if !force.Counted() {
-		return nil, nil //nolint:nilnil // nothing counts the call
+		return p, nil
 	}
-	p := &pass{door: d, tenant: call.TenantID, binds: force.Binds(), call: &allowancepb.Call{
+	p.call = &allowancepb.Call{
 		Id: d.config.NewID("spend"), Want: max(call.Want, call.Need, 0), Need: max(call.Need, 0),
-		Tokens: reserved(call, force.Caps), Caps: force.Caps, TenantId: call.TenantID,
-	}}
+		Tokens: reserved(call, force.Caps), Caps: force.Caps, TenantId: call.TenantID, Files: call.Files, Bytes: call.Bytes,
+	}
 	d.keep(p)
 	if err := p.enter(ctx); err != nil {
 		return nil, err
@@ -181,39 +189,45 @@ func (d *Door) drop(p *pass) {
 // enter asks until the call is let in or refused. What cannot be said again is not left behind: a call that nobody waits for any more
 // is settled with nothing.
 func (p *pass) enter(ctx context.Context) error {
+	reply, err := p.await(ctx)
+	switch {
+	case err != nil:
+		p.leave()
+		return err
+	case reply.GetReached() != nil:
+		p.door.drop(p)
+		return quota.Reached(reply.GetReached(), reply.GetAmount(), time.Now().UnixMilli())
+	}
+	p.held = reply.GetHeld()
+	return nil
+}
+
+// await asks until it is decided on the call.
+func (p *pass) await(ctx context.Context) (*allowancepb.Reply, error) {
 	d := p.door
 	all, cancel := context.WithTimeout(ctx, d.config.Wait)
 	defer cancel()
-	pause, waited := firstPause, false
+	pause, waited, began := firstPause, false, time.Now()
 	for {
 		once, end := context.WithTimeout(all, d.config.Patience)
-		reply, err := p.ask(once, &allowancepb.Command{Body: &allowancepb.Command_Enter{Enter: &allowancepb.Enter{
-			Call: p.call, LeaseMs: d.config.Lease.Milliseconds(),
-		}}})
+		reply, err := p.try(once)
 		impatient := once.Err() != nil
 		end()
 		switch {
-		case err == nil && reply.GetLetIn():
-			p.held = reply.GetHeld()
-			return nil
-		case err == nil && reply.GetReached() != nil:
-			d.drop(p)
-			return quota.Reached(reply.GetReached(), reply.GetAmount(), time.Now().UnixMilli())
+		case err == nil && (reply.GetLetIn() || reply.GetReached() != nil && (!reply.GetAgain() || time.Since(began) > d.config.Patience)):
+			return reply, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case all.Err() != nil && waited:
+			return nil, &quota.Refusal{Message: "Budget is held by calls that run: try again", Spent: true, RetryAfter: time.Second}
 		case all.Err() != nil:
-			p.leave()
-			switch {
-			case ctx.Err() != nil:
-				return context.Cause(ctx)
-			case waited:
-				return &quota.Refusal{Message: "Budget is held by calls that run: try again", Spent: true, RetryAfter: time.Second}
-			}
-			return &quota.Refusal{Message: "Rate limit enforcement unavailable", Broken: true}
-		case impatient:
+			return nil, &quota.Refusal{Message: "Rate limit enforcement unavailable", Broken: true}
+		case impatient && !p.fills():
 			waited = true
 			p.hurry()
 			continue
 		}
-		waited = waited || err == nil
+		waited = waited || err == nil && !p.fills()
 		select {
 		case <-all.Done():
 		case <-time.After(pause):
@@ -222,18 +236,28 @@ func (p *pass) enter(ctx context.Context) error {
 	}
 }
 
+// try asks once.
+func (p *pass) try(ctx context.Context) (*allowancepb.Reply, error) {
+	if p.fills() {
+		if err := p.recount(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p.ask(ctx, &allowancepb.Command{Body: &allowancepb.Command_Enter{Enter: &allowancepb.Enter{
+		Call: p.call, LeaseMs: p.door.config.Lease.Milliseconds(),
+	}}})
+}
+
 // hurry has the call take what there is. The message may be on its way: it is not changed, but another one.
 func (p *pass) hurry() {
-	p.call = &allowancepb.Call{
-		Id: p.call.GetId(), Want: p.call.GetWant(), Need: p.call.GetNeed(), Tokens: p.call.GetTokens(), Caps: p.call.GetCaps(), Hurried: true,
-		TenantId: p.call.GetTenantId(),
-	}
+	p.call = proto.CloneOf(p.call)
+	p.call.Hurried = true
 }
 
 // leave has a call that was not let in, or of which that is not known, settled in the background.
 func (p *pass) leave() {
 	p.door.mu.Lock()
-	p.over = &allowancepb.Settled{Id: p.call.GetId()}
+	p.over = &allowancepb.Settled{Id: p.call.GetId(), Unkept: true}
 	p.door.mu.Unlock()
 	select {
 	case p.door.left <- struct{}{}:
@@ -246,8 +270,13 @@ func (p *pass) Held() (nano int64, binds bool) { return p.held, p.binds }
 
 // Settle implements quota.Pass.
 func (p *pass) Settle(cost, tokens int64) {
+	p.end(&allowancepb.Settled{Id: p.call.GetId(), Cost: max(cost, 0), Tokens: max(tokens, 0)})
+}
+
+// end settles the call with what it came to.
+func (p *pass) end(over *allowancepb.Settled) {
 	p.door.mu.Lock()
-	p.over = &allowancepb.Settled{Id: p.call.GetId(), Cost: max(cost, 0), Tokens: max(tokens, 0)}
+	p.over = over
 	p.door.mu.Unlock()
 	p.settle()
 }
