@@ -86,7 +86,7 @@ type (
 )
 
 func rules() table {
-	send, posted, due, recover := (*mailpb.Command).GetSend, (*mailpb.Command).GetPosted, (*mailpb.Command).GetDue, (*mailpb.Command).GetRecover
+	send, posted, due, recovers := (*mailpb.Command).GetSend, (*mailpb.Command).GetPosted, (*mailpb.Command).GetDue, (*mailpb.Command).GetRecover
 	return table{
 		Prefix: "mail",
 		Phases: []kit.Phase{waiting},
@@ -98,7 +98,7 @@ func rules() table {
 			kit.On(posted, nothing[*deliverypb.Report]).From(kit.Absent),
 			kit.On(due, again).From(waiting).To(kit.Same, kit.Absent),
 			kit.On(due, nothing[*mailpb.Due]).From(kit.Absent),
-			kit.On(recover, lost).From(waiting).To(kit.Same, kit.Absent),
+			kit.On(recovers, lost).From(waiting).To(kit.Same, kit.Absent),
 		},
 		Missing: missing,
 		Apply:   apply,

@@ -66,18 +66,22 @@ func (p *pass) recount(ctx context.Context) error {
 		return err
 	}
 	call.AsOf = allowance.GetState().GetLastSeq()
+	counted := map[[2]string]*conversationpb.KeptFilesReply{} // by project and user: most policies bound both measures of the same files
 	for _, limit := range call.GetCaps() {
 		if limit.GetUnit() != allowancepb.Unit_FOREVER || limit.GetCounts() {
 			continue
 		}
-		there, err := entity.Read[*conversationpb.KeptFilesReply](ctx, d.config.Entities, &conversationpb.KeptFilesQuery{
-			TenantId: p.tenant, ProjectId: limit.GetProjectId(), UserId: limit.GetUserId(),
-		})
-		if err != nil {
-			return err
+		whose := [2]string{limit.GetProjectId(), limit.GetUserId()}
+		if counted[whose] == nil {
+			counted[whose], err = entity.Read[*conversationpb.KeptFilesReply](ctx, d.config.Entities, &conversationpb.KeptFilesQuery{
+				TenantId: p.tenant, ProjectId: whose[0], UserId: whose[1],
+			})
+			if err != nil {
+				return err
+			}
 		}
-		if limit.There = there.GetFiles(); limit.GetMeasure() == allowancepb.Measure_STORAGE {
-			limit.There = there.GetBytes()
+		if limit.There = counted[whose].GetFiles(); limit.GetMeasure() == allowancepb.Measure_STORAGE {
+			limit.There = counted[whose].GetBytes()
 		}
 	}
 	p.call = call
