@@ -3,6 +3,8 @@ package allowance_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/actors/allowance"
+	"parley/actors/core/quota"
 	"parley/actors/machine"
 	"parley/actors/machine/machinetest"
 	"parley/proto/allowancepb"
@@ -48,8 +51,53 @@ type world struct {
 	calls   map[string]*allowancepb.Call
 	running map[string]int64 // what each holds; its node may be dead
 	waiting map[string]bool
-	dead    map[string]bool
+	dead    map[string]bool  // or cut off: their calls are not heard of
+	expires map[string]int64 // unless they are
+	lapsed  map[string]bool  // calls that count what they need until they are settled
 	spent   int64
+	beyond  int64 // what calls of nodes that were cut off cost more than that
+}
+
+const lease = 30_000
+
+// pass lets time pass: calls that were not heard of hold nothing any more.
+func (w *world) pass(ms int64) {
+	w.now += ms
+	for id := range w.dead {
+		if w.expires[id] > w.now {
+			continue
+		}
+		if _, runs := w.running[id]; runs {
+			w.lapsed[id] = true
+			w.spent += w.calls[id].GetNeed()
+		}
+		delete(w.running, id)
+		delete(w.waiting, id)
+		if w.expires[id]+10*60_000 <= w.now {
+			delete(w.lapsed, id) // it cannot be settled any more
+		}
+	}
+	w.renew()
+}
+
+// renew says that the calls of all other nodes still run, or wait.
+func (w *world) renew() {
+	ids := append(w.alive(false), w.alive(true)...)
+	for _, id := range ids {
+		w.expires[id] = w.now + lease
+	}
+	w.do(&allowancepb.Command{Body: &allowancepb.Command_Renew{Renew: &allowancepb.Renew{Ids: ids, LeaseMs: lease}}})
+}
+
+func (w *world) alive(waiting bool) (ids []string) {
+	for i := range len(w.calls) {
+		id := fmt.Sprint("c", i)
+		_, runs := w.running[id]
+		if !w.dead[id] && (waiting && w.waiting[id] || !waiting && runs) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 func (w *world) do(command *allowancepb.Command) *allowancepb.Reply {
@@ -77,7 +125,7 @@ func (w *world) decided(id string, reply *allowancepb.Reply) {
 	require.True(w.t, reply.GetLetIn())
 	require.GreaterOrEqual(w.t, reply.GetHeld(), w.calls[id].GetNeed())
 	require.LessOrEqual(w.t, reply.GetHeld(), w.calls[id].GetWant())
-	w.running[id] = reply.GetHeld()
+	w.running[id], w.expires[id] = reply.GetHeld(), max(w.expires[id], w.now+lease)
 }
 
 func (w *world) held() (sum int64) {
@@ -87,14 +135,15 @@ func (w *world) held() (sum int64) {
 	return sum
 }
 
-// TestMoney: whatever calls do, die of and repeat, what they hold and have spent is within the limit, nobody is refused while there
-// is enough left, and whoever waits does so for somebody.
+// TestMoney: whatever calls do, die of and repeat, what they hold and have spent is within the limit, what calls of dead nodes need
+// included; nobody is refused while there is enough left, and whoever waits does so for somebody. What calls of nodes that were only cut
+// off did cost takes the place of what they need.
 func TestMoney(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		const lease = 30_000
 		w := &world{
 			t: t, rules: allowance.New().Machine, now: 1_000_000, most: rapid.Int64Range(1, 500).Draw(t, "most"),
 			calls: map[string]*allowancepb.Call{}, running: map[string]int64{}, waiting: map[string]bool{}, dead: map[string]bool{},
+			expires: map[string]int64{}, lapsed: map[string]bool{},
 		}
 		limits := []*allowancepb.Cap{{Policy: "qp_1", Measure: allowancepb.Measure_COST, Unit: allowancepb.Unit_DAY, Most: w.most}}
 		enter := func(id string) {
@@ -108,26 +157,17 @@ func TestMoney(t *testing.T) {
 			}
 		}
 		pick := func(of []string) string { return rapid.SampledFrom(of).Draw(t, "call") }
-		alive := func(waiting bool) (ids []string) {
-			for i := range len(w.calls) {
-				id := fmt.Sprint("c", i)
-				_, runs := w.running[id]
-				if !w.dead[id] && (waiting && w.waiting[id] || !waiting && runs) {
-					ids = append(ids, id)
-				}
-			}
-			return ids
-		}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			w.now += rapid.Int64Range(0, 2000).Draw(t, "pause")
-			switch rapid.IntRange(0, 6).Draw(t, "what") {
+			w.pass(rapid.Int64Range(0, 2000).Draw(t, "pause"))
+			switch rapid.IntRange(0, 7).Draw(t, "what") {
 			case 0, 1, 2:
 				id := fmt.Sprint("c", len(w.calls))
 				need := rapid.Int64Range(0, 50).Draw(t, "need")
 				w.calls[id] = &allowancepb.Call{Id: id, Need: need, Want: need + rapid.Int64Range(0, 200).Draw(t, "more"), Caps: limits}
+				w.expires[id] = w.now + lease
 				enter(id)
 			case 3:
-				if ids := alive(false); len(ids) > 0 {
+				if ids := w.alive(false); len(ids) > 0 {
 					id := pick(ids)
 					cost := rapid.Int64Range(0, w.running[id]).Draw(t, "cost")
 					delete(w.running, id)
@@ -137,28 +177,34 @@ func TestMoney(t *testing.T) {
 					}
 				}
 			case 4:
-				if ids := alive(true); len(ids) > 0 {
+				if ids := w.alive(true); len(ids) > 0 {
 					id := pick(ids)
 					w.calls[id] = proto.CloneOf(w.calls[id])
 					w.calls[id].Hurried = rapid.Bool().Draw(t, "hurried")
 					enter(id)
 				}
 			case 5: // a node dies: what it holds is free after its lease
-				if ids := append(alive(false), alive(true)...); len(ids) > 0 {
+				if ids := append(w.alive(false), w.alive(true)...); len(ids) > 0 {
 					w.dead[pick(ids)] = true
 				}
 			case 6:
 				if len(w.dead) > 0 {
-					w.now += lease
-					for id := range w.dead {
-						delete(w.running, id)
-						delete(w.waiting, id)
-					}
+					w.pass(lease)
+				}
+			case 7: // a node that was cut off is back
+				if ids := slices.Sorted(maps.Keys(w.lapsed)); len(ids) > 0 {
+					id := pick(ids)
+					cost := rapid.Int64Range(0, w.calls[id].GetWant()).Draw(t, "cost")
+					delete(w.lapsed, id)
+					w.spent += cost - w.calls[id].GetNeed()
+					w.beyond += max(cost-w.calls[id].GetNeed(), 0)
+					w.do(&allowancepb.Command{Body: &allowancepb.Command_Settle{Settle: &allowancepb.Settled{Id: id, Cost: cost}}})
 				}
 			}
-			ids := append(alive(false), alive(true)...)
-			w.do(&allowancepb.Command{Body: &allowancepb.Command_Renew{Renew: &allowancepb.Renew{Ids: ids, LeaseMs: lease}}})
-			require.LessOrEqual(t, w.spent+w.held(), w.most)
+			w.renew()
+			require.LessOrEqual(t, w.spent+w.held(), w.most+w.beyond)
+			state, _ := w.state.(*allowancepb.State)
+			require.Equal(t, w.spent, quota.Used(state, limits[0], w.now))
 			if len(w.waiting) > 0 {
 				require.NotEmpty(t, w.running, "somebody waits for nobody")
 			}

@@ -91,7 +91,7 @@ func heldOf(state *allowancepb.State, policy string, now int64) (held int64) {
 		}
 		for _, limit := range call.GetCaps() {
 			if limit.GetMeasure() == allowancepb.Measure_COST && limit.GetPolicy() == policy {
-				held = money.Add(held, call.GetHeld())
+				held = money.Add(held, max(call.GetHeld()-call.GetBooked(), 0))
 				break
 			}
 		}

@@ -29,9 +29,10 @@
 //
 // # Nodes that die
 //
-// What a call holds is free again once its node has not said for the time of the lease that it still runs. It is remembered for
-// longer: a node that was only cut off settles its calls when it is back, and what they cost is counted then. A call that is not known
-// was settled, so settling again changes nothing.
+// What a call holds is free again once its node has not said for the time of the lease that it still runs, but for what it needs (its
+// input and a first piece of output): its model most likely charged that, so it counts as spent. The call is remembered for longer: a node
+// that was only cut off settles its calls when it is back, and what they did cost is counted instead. A call that is not known was settled,
+// so settling again changes nothing.
 //
 // states.md has the state table.
 package allowance

@@ -176,21 +176,28 @@ func renew(s *step, c *allowancepb.Renew) *machine.Failure {
 	return nil
 }
 
-// forget removes the calls that were not heard of for so long that they will not be settled, and those in line whose lease is over.
+// forget counts what calls need that are not heard of any more, and removes those that were not for so long that they will not be settled,
+// and those in line whose lease is over.
 func forget(s *step) {
 	if s.Before == nil {
 		return
 	}
-	var ids []string
+	var ids, lapsed []string
 	for _, call := range s.State().GetRunning() {
 		if call.GetExpiresAt()+remembered <= s.Now {
 			ids = append(ids, call.GetId())
+		}
+		if call.GetExpiresAt() <= s.Now && call.GetBooked() < call.GetNeed() {
+			lapsed = append(lapsed, call.GetId())
 		}
 	}
 	for _, call := range s.State().GetWaiting() {
 		if call.GetExpiresAt() <= s.Now {
 			ids = append(ids, call.GetId())
 		}
+	}
+	if lapsed != nil {
+		s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Lapsed{Lapsed: &allowancepb.Lapsed{Ids: lapsed}}})
 	}
 	if ids != nil {
 		s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Forgotten{Forgotten: &allowancepb.Forgotten{Ids: ids}}})

@@ -49,7 +49,7 @@ func apply(s *allowancepb.State, event *allowancepb.Event) *allowancepb.State {
 		}
 		call := s.GetRunning()[at]
 		s.Running = slices.Delete(s.GetRunning(), at, at+1)
-		count(s, call, allowancepb.Measure_COST, body.Settled.GetCost(), now)
+		count(s, call, allowancepb.Measure_COST, body.Settled.GetCost()-call.GetBooked(), now)
 		count(s, call, allowancepb.Measure_TOKENS, body.Settled.GetTokens()-call.GetTokens(), now)
 		if !body.Settled.GetUnkept() {
 			kept(s, call, event)
@@ -60,6 +60,10 @@ func apply(s *allowancepb.State, event *allowancepb.Event) *allowancepb.State {
 	case *allowancepb.Event_Renewed:
 		for _, calls := range [][]*allowancepb.Call{s.GetRunning(), s.GetWaiting()} {
 			prolong(calls, body.Renewed.GetIds(), body.Renewed.GetExpiresAt())
+		}
+	case *allowancepb.Event_Lapsed:
+		for _, id := range body.Lapsed.GetIds() {
+			lapsed(s, id, now)
 		}
 	case *allowancepb.Event_Forgotten:
 		for _, id := range body.Forgotten.GetIds() {
@@ -91,6 +95,18 @@ func prolong(calls []*allowancepb.Call, ids []string, until int64) {
 			calls[i] = longer
 		}
 	}
+}
+
+// lapsed counts what a call needs as its cost.
+func lapsed(s *allowancepb.State, id string, now int64) {
+	at := find(s.GetRunning(), id)
+	if at < 0 {
+		return
+	}
+	call := proto.CloneOf(s.GetRunning()[at])
+	count(s, call, allowancepb.Measure_COST, call.GetNeed()-call.GetBooked(), now)
+	call.Booked = call.GetNeed()
+	s.Running[at] = call
 }
 
 // kept remembers for a while that a call's files are among what there is.

@@ -24,28 +24,42 @@ type alertData struct {
 func tells(before, after proto.Message, events []proto.Message) (notices []kit.Notice) {
 	was, _ := before.(*allowancepb.State)
 	is, _ := after.(*allowancepb.State)
+	told := map[string]bool{}
 	for _, message := range events {
 		event, _ := message.(*allowancepb.Event)
-		settled := event.GetSettled()
-		at := find(was.GetRunning(), settled.GetId())
-		if settled.GetCost() <= 0 || at < 0 {
-			continue // one that waited, or did not cost anything
-		}
-		call, now := was.GetRunning()[at], event.GetCreatedAt()
-		for _, limit := range call.GetCaps() {
-			if len(limit.GetAlerts()) == 0 {
-				continue
-			}
-			spent := quota.Used(is, limit, now)
-			for _, threshold := range quota.Crossed(limit, quota.Used(was, limit, now), spent) {
-				notices = append(notices, kit.Notice{
-					TenantID: call.GetTenantId(), ProjectID: limit.GetProjectId(), Type: subscription.BudgetAlert, About: limit.GetPolicy(), At: now,
-					Data: alertData{limit.GetPolicy(), windowText(limit.GetUnit()), threshold, money.USD(spent), money.USD(limit.GetMost())},
-				})
+		now := event.GetCreatedAt()
+		for _, call := range paid(was, event) {
+			for _, limit := range call.GetCaps() {
+				window := limit.GetPolicy() + " " + windowText(limit.GetUnit())
+				if len(limit.GetAlerts()) == 0 || told[window] {
+					continue
+				}
+				told[window] = true
+				spent := quota.Used(is, limit, now)
+				for _, threshold := range quota.Crossed(limit, quota.Used(was, limit, now), spent) {
+					notices = append(notices, kit.Notice{
+						TenantID: call.GetTenantId(), ProjectID: limit.GetProjectId(), Type: subscription.BudgetAlert, About: limit.GetPolicy(), At: now,
+						Data: alertData{limit.GetPolicy(), windowText(limit.GetUnit()), threshold, money.USD(spent), money.USD(limit.GetMost())},
+					})
+				}
 			}
 		}
 	}
 	return notices
+}
+
+// paid are the calls of which an event counts what they cost.
+func paid(was *allowancepb.State, event *allowancepb.Event) (calls []*allowancepb.Call) {
+	ids := event.GetLapsed().GetIds()
+	if settled := event.GetSettled(); settled.GetCost() > 0 {
+		ids = append(ids, settled.GetId())
+	}
+	for _, id := range ids {
+		if at := find(was.GetRunning(), id); at >= 0 { // else it waited
+			calls = append(calls, was.GetRunning()[at])
+		}
+	}
+	return calls
 }
 
 func windowText(unit allowancepb.Unit) string {

@@ -339,6 +339,7 @@ type Call struct {
 	LetInAt       int64                  `protobuf:"varint,6,opt,name=let_in_at,json=letInAt,proto3" json:"let_in_at,omitempty"`     // 0 while it waits
 	ExpiresAt     int64                  `protobuf:"varint,7,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"` // unless its node says that it still runs
 	LeaseMs       int64                  `protobuf:"varint,20,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`      // how long it lasts unheard of, from when it is let in; 0 = by an earlier release: from when it asked
+	Booked        int64                  `protobuf:"varint,21,opt,name=booked,proto3" json:"booked,omitempty"`                       // what was counted as its cost when it was not heard of any more
 	Hurried       bool                   `protobuf:"varint,8,opt,name=hurried,proto3" json:"hurried,omitempty"`                      // takes less than it wants
 	Caps          []*Cap                 `protobuf:"bytes,9,rep,name=caps,proto3" json:"caps,omitempty"`
 	TenantId      string                 `protobuf:"bytes,10,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"` // whose webhooks are told of alerts
@@ -431,6 +432,13 @@ func (x *Call) GetExpiresAt() int64 {
 func (x *Call) GetLeaseMs() int64 {
 	if x != nil {
 		return x.LeaseMs
+	}
+	return 0
+}
+
+func (x *Call) GetBooked() int64 {
+	if x != nil {
+		return x.Booked
 	}
 	return 0
 }
@@ -652,6 +660,7 @@ type Event struct {
 	//	*Event_Renewed
 	//	*Event_Forgotten
 	//	*Event_Grown
+	//	*Event_Lapsed
 	Body          isEvent_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -771,6 +780,15 @@ func (x *Event) GetGrown() *Grown {
 	return nil
 }
 
+func (x *Event) GetLapsed() *Lapsed {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Lapsed); ok {
+			return x.Lapsed
+		}
+	}
+	return nil
+}
+
 type isEvent_Body interface {
 	isEvent_Body()
 }
@@ -803,6 +821,10 @@ type Event_Grown struct {
 	Grown *Grown `protobuf:"bytes,16,opt,name=grown,proto3,oneof"`
 }
 
+type Event_Lapsed struct {
+	Lapsed *Lapsed `protobuf:"bytes,17,opt,name=lapsed,proto3,oneof"`
+}
+
 func (*Event_Opened) isEvent_Body() {}
 
 func (*Event_LetIn) isEvent_Body() {}
@@ -816,6 +838,8 @@ func (*Event_Renewed) isEvent_Body() {}
 func (*Event_Forgotten) isEvent_Body() {}
 
 func (*Event_Grown) isEvent_Body() {}
+
+func (*Event_Lapsed) isEvent_Body() {}
 
 // Settled ends a call with what it came to.
 type Settled struct {
@@ -938,6 +962,52 @@ func (x *Renewed) GetExpiresAt() int64 {
 	return 0
 }
 
+// Lapsed calls run at nodes that were not heard of for the time of their lease. What they need is counted as what they cost until they
+// are settled.
+type Lapsed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ids           []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lapsed) Reset() {
+	*x = Lapsed{}
+	mi := &file_allowancepb_allowance_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lapsed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lapsed) ProtoMessage() {}
+
+func (x *Lapsed) ProtoReflect() protoreflect.Message {
+	mi := &file_allowancepb_allowance_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lapsed.ProtoReflect.Descriptor instead.
+func (*Lapsed) Descriptor() ([]byte, []int) {
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Lapsed) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
 // Forgotten calls were not heard of for long.
 type Forgotten struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -948,7 +1018,7 @@ type Forgotten struct {
 
 func (x *Forgotten) Reset() {
 	*x = Forgotten{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[8]
+	mi := &file_allowancepb_allowance_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -960,7 +1030,7 @@ func (x *Forgotten) String() string {
 func (*Forgotten) ProtoMessage() {}
 
 func (x *Forgotten) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[8]
+	mi := &file_allowancepb_allowance_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -973,7 +1043,7 @@ func (x *Forgotten) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forgotten.ProtoReflect.Descriptor instead.
 func (*Forgotten) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{8}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Forgotten) GetIds() []string {
@@ -995,7 +1065,7 @@ type Grown struct {
 
 func (x *Grown) Reset() {
 	*x = Grown{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[9]
+	mi := &file_allowancepb_allowance_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1007,7 +1077,7 @@ func (x *Grown) String() string {
 func (*Grown) ProtoMessage() {}
 
 func (x *Grown) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[9]
+	mi := &file_allowancepb_allowance_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1020,7 +1090,7 @@ func (x *Grown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grown.ProtoReflect.Descriptor instead.
 func (*Grown) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{9}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Grown) GetId() string {
@@ -1060,7 +1130,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[10]
+	mi := &file_allowancepb_allowance_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1072,7 +1142,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[10]
+	mi := &file_allowancepb_allowance_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1085,7 +1155,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{10}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Command) GetId() string {
@@ -1178,7 +1248,7 @@ type Enter struct {
 
 func (x *Enter) Reset() {
 	*x = Enter{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[11]
+	mi := &file_allowancepb_allowance_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1190,7 +1260,7 @@ func (x *Enter) String() string {
 func (*Enter) ProtoMessage() {}
 
 func (x *Enter) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[11]
+	mi := &file_allowancepb_allowance_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1203,7 +1273,7 @@ func (x *Enter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Enter.ProtoReflect.Descriptor instead.
 func (*Enter) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{11}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Enter) GetCall() *Call {
@@ -1230,7 +1300,7 @@ type Renew struct {
 
 func (x *Renew) Reset() {
 	*x = Renew{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[12]
+	mi := &file_allowancepb_allowance_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1242,7 +1312,7 @@ func (x *Renew) String() string {
 func (*Renew) ProtoMessage() {}
 
 func (x *Renew) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[12]
+	mi := &file_allowancepb_allowance_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1255,7 +1325,7 @@ func (x *Renew) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renew.ProtoReflect.Descriptor instead.
 func (*Renew) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{12}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Renew) GetIds() []string {
@@ -1280,7 +1350,7 @@ type Due struct {
 
 func (x *Due) Reset() {
 	*x = Due{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[13]
+	mi := &file_allowancepb_allowance_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1362,7 @@ func (x *Due) String() string {
 func (*Due) ProtoMessage() {}
 
 func (x *Due) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[13]
+	mi := &file_allowancepb_allowance_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1375,7 @@ func (x *Due) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Due.ProtoReflect.Descriptor instead.
 func (*Due) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{13}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{14}
 }
 
 type Reply struct {
@@ -1321,7 +1391,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[14]
+	mi := &file_allowancepb_allowance_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1333,7 +1403,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[14]
+	mi := &file_allowancepb_allowance_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1346,7 +1416,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{14}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Reply) GetLetIn() bool {
@@ -1394,7 +1464,7 @@ type UsedQuery struct {
 
 func (x *UsedQuery) Reset() {
 	*x = UsedQuery{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[15]
+	mi := &file_allowancepb_allowance_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1406,7 +1476,7 @@ func (x *UsedQuery) String() string {
 func (*UsedQuery) ProtoMessage() {}
 
 func (x *UsedQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[15]
+	mi := &file_allowancepb_allowance_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1419,7 +1489,7 @@ func (x *UsedQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsedQuery.ProtoReflect.Descriptor instead.
 func (*UsedQuery) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{15}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *UsedQuery) GetId() string {
@@ -1438,7 +1508,7 @@ type UsedReply struct {
 
 func (x *UsedReply) Reset() {
 	*x = UsedReply{}
-	mi := &file_allowancepb_allowance_proto_msgTypes[16]
+	mi := &file_allowancepb_allowance_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1450,7 +1520,7 @@ func (x *UsedReply) String() string {
 func (*UsedReply) ProtoMessage() {}
 
 func (x *UsedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_allowancepb_allowance_proto_msgTypes[16]
+	mi := &file_allowancepb_allowance_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1463,7 +1533,7 @@ func (x *UsedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsedReply.ProtoReflect.Descriptor instead.
 func (*UsedReply) Descriptor() ([]byte, []int) {
-	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{16}
+	return file_allowancepb_allowance_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *UsedReply) GetState() *State {
@@ -1494,7 +1564,7 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\ameasure\x18\x02 \x01(\x0e2\x19.parley.allowance.MeasureR\ameasure\x12*\n" +
 	"\x04unit\x18\x03 \x01(\x0e2\x16.parley.allowance.UnitR\x04unit\x12\x14\n" +
 	"\x05start\x18\x04 \x01(\x03R\x05start\x12\x16\n" +
-	"\x06amount\x18\x05 \x01(\x03R\x06amount\"\xe3\x02\n" +
+	"\x06amount\x18\x05 \x01(\x03R\x06amount\"\xfb\x02\n" +
 	"\x04Call\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04want\x18\x02 \x01(\x03R\x04want\x12\x12\n" +
@@ -1504,7 +1574,8 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\tlet_in_at\x18\x06 \x01(\x03R\aletInAt\x12\x1d\n" +
 	"\n" +
 	"expires_at\x18\a \x01(\x03R\texpiresAt\x12\x19\n" +
-	"\blease_ms\x18\x14 \x01(\x03R\aleaseMs\x12\x18\n" +
+	"\blease_ms\x18\x14 \x01(\x03R\aleaseMs\x12\x16\n" +
+	"\x06booked\x18\x15 \x01(\x03R\x06booked\x12\x18\n" +
 	"\ahurried\x18\b \x01(\bR\ahurried\x12)\n" +
 	"\x04caps\x18\t \x03(\v2\x15.parley.allowance.CapR\x04caps\x12\x1b\n" +
 	"\ttenant_id\x18\n" +
@@ -1525,7 +1596,7 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\x04Kept\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x0e\n" +
 	"\x02at\x18\x02 \x01(\x03R\x02at\x12*\n" +
-	"\x04call\x18\x03 \x01(\v2\x16.parley.allowance.CallR\x04call\"\xb5\x03\n" +
+	"\x04call\x18\x03 \x01(\v2\x16.parley.allowance.CallR\x04call\"\xe9\x03\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1d\n" +
 	"\n" +
@@ -1537,7 +1608,8 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\asettled\x18\r \x01(\v2\x19.parley.allowance.SettledH\x00R\asettled\x125\n" +
 	"\arenewed\x18\x0e \x01(\v2\x19.parley.allowance.RenewedH\x00R\arenewed\x12;\n" +
 	"\tforgotten\x18\x0f \x01(\v2\x1b.parley.allowance.ForgottenH\x00R\tforgotten\x12/\n" +
-	"\x05grown\x18\x10 \x01(\v2\x17.parley.allowance.GrownH\x00R\x05grownB\x06\n" +
+	"\x05grown\x18\x10 \x01(\v2\x17.parley.allowance.GrownH\x00R\x05grown\x122\n" +
+	"\x06lapsed\x18\x11 \x01(\v2\x18.parley.allowance.LapsedH\x00R\x06lapsedB\x06\n" +
 	"\x04body\"]\n" +
 	"\aSettled\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -1547,7 +1619,9 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\aRenewed\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x1d\n" +
 	"\n" +
-	"expires_at\x18\x02 \x01(\x03R\texpiresAt\"\x1d\n" +
+	"expires_at\x18\x02 \x01(\x03R\texpiresAt\"\x1a\n" +
+	"\x06Lapsed\x12\x10\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"\x1d\n" +
 	"\tForgotten\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\"L\n" +
 	"\x05Grown\x12\x0e\n" +
@@ -1611,7 +1685,7 @@ func file_allowancepb_allowance_proto_rawDescGZIP() []byte {
 }
 
 var file_allowancepb_allowance_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_allowancepb_allowance_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_allowancepb_allowance_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_allowancepb_allowance_proto_goTypes = []any{
 	(Measure)(0),      // 0: parley.allowance.Measure
 	(Unit)(0),         // 1: parley.allowance.Unit
@@ -1623,15 +1697,16 @@ var file_allowancepb_allowance_proto_goTypes = []any{
 	(*Event)(nil),     // 7: parley.allowance.Event
 	(*Settled)(nil),   // 8: parley.allowance.Settled
 	(*Renewed)(nil),   // 9: parley.allowance.Renewed
-	(*Forgotten)(nil), // 10: parley.allowance.Forgotten
-	(*Grown)(nil),     // 11: parley.allowance.Grown
-	(*Command)(nil),   // 12: parley.allowance.Command
-	(*Enter)(nil),     // 13: parley.allowance.Enter
-	(*Renew)(nil),     // 14: parley.allowance.Renew
-	(*Due)(nil),       // 15: parley.allowance.Due
-	(*Reply)(nil),     // 16: parley.allowance.Reply
-	(*UsedQuery)(nil), // 17: parley.allowance.UsedQuery
-	(*UsedReply)(nil), // 18: parley.allowance.UsedReply
+	(*Lapsed)(nil),    // 10: parley.allowance.Lapsed
+	(*Forgotten)(nil), // 11: parley.allowance.Forgotten
+	(*Grown)(nil),     // 12: parley.allowance.Grown
+	(*Command)(nil),   // 13: parley.allowance.Command
+	(*Enter)(nil),     // 14: parley.allowance.Enter
+	(*Renew)(nil),     // 15: parley.allowance.Renew
+	(*Due)(nil),       // 16: parley.allowance.Due
+	(*Reply)(nil),     // 17: parley.allowance.Reply
+	(*UsedQuery)(nil), // 18: parley.allowance.UsedQuery
+	(*UsedReply)(nil), // 19: parley.allowance.UsedReply
 }
 var file_allowancepb_allowance_proto_depIdxs = []int32{
 	0,  // 0: parley.allowance.Cap.measure:type_name -> parley.allowance.Measure
@@ -1649,20 +1724,21 @@ var file_allowancepb_allowance_proto_depIdxs = []int32{
 	4,  // 12: parley.allowance.Event.lined_up:type_name -> parley.allowance.Call
 	8,  // 13: parley.allowance.Event.settled:type_name -> parley.allowance.Settled
 	9,  // 14: parley.allowance.Event.renewed:type_name -> parley.allowance.Renewed
-	10, // 15: parley.allowance.Event.forgotten:type_name -> parley.allowance.Forgotten
-	11, // 16: parley.allowance.Event.grown:type_name -> parley.allowance.Grown
-	13, // 17: parley.allowance.Command.enter:type_name -> parley.allowance.Enter
-	8,  // 18: parley.allowance.Command.settle:type_name -> parley.allowance.Settled
-	14, // 19: parley.allowance.Command.renew:type_name -> parley.allowance.Renew
-	15, // 20: parley.allowance.Command.due:type_name -> parley.allowance.Due
-	4,  // 21: parley.allowance.Enter.call:type_name -> parley.allowance.Call
-	2,  // 22: parley.allowance.Reply.reached:type_name -> parley.allowance.Cap
-	5,  // 23: parley.allowance.UsedReply.state:type_name -> parley.allowance.State
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	11, // 15: parley.allowance.Event.forgotten:type_name -> parley.allowance.Forgotten
+	12, // 16: parley.allowance.Event.grown:type_name -> parley.allowance.Grown
+	10, // 17: parley.allowance.Event.lapsed:type_name -> parley.allowance.Lapsed
+	14, // 18: parley.allowance.Command.enter:type_name -> parley.allowance.Enter
+	8,  // 19: parley.allowance.Command.settle:type_name -> parley.allowance.Settled
+	15, // 20: parley.allowance.Command.renew:type_name -> parley.allowance.Renew
+	16, // 21: parley.allowance.Command.due:type_name -> parley.allowance.Due
+	4,  // 22: parley.allowance.Enter.call:type_name -> parley.allowance.Call
+	2,  // 23: parley.allowance.Reply.reached:type_name -> parley.allowance.Cap
+	5,  // 24: parley.allowance.UsedReply.state:type_name -> parley.allowance.State
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_allowancepb_allowance_proto_init() }
@@ -1678,8 +1754,9 @@ func file_allowancepb_allowance_proto_init() {
 		(*Event_Renewed)(nil),
 		(*Event_Forgotten)(nil),
 		(*Event_Grown)(nil),
+		(*Event_Lapsed)(nil),
 	}
-	file_allowancepb_allowance_proto_msgTypes[10].OneofWrappers = []any{
+	file_allowancepb_allowance_proto_msgTypes[11].OneofWrappers = []any{
 		(*Command_Enter)(nil),
 		(*Command_Settle)(nil),
 		(*Command_Renew)(nil),
@@ -1691,7 +1768,7 @@ func file_allowancepb_allowance_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_allowancepb_allowance_proto_rawDesc), len(file_allowancepb_allowance_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
