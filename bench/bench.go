@@ -129,13 +129,13 @@ func scenarios() []scenario {
 			"nodes": "3", "records": "400", "rate": "200", "followers": "1000", "warm-up": "10s",
 		}, worldPlain},
 		{"upgrade", "restart all nodes one after another from the release of -from into this one, back, and again, under load", "bench-brief", runUpgrade, map[string]string{
-			"nodes": "3", "records": "60", "rate": "60", "followers": "60",
+			"nodes": "3", "records": "60", "rate": "60", "followers": "60", "retry-for": "1m",
 		}, worldClient},
 		{"join", "a fourth node joins a loaded cluster with -state-bytes of state", "bench-echo", runJoin, map[string]string{
 			"nodes": "3", "records": "256", "rate": "100", "warm-up": "10s", "timeout": "3m",
 		}, worldPlain},
 		{"chaos", "a load, while nodes are killed, frozen, cut off and restarted; then everything is checked", "bench-brief", runChaos, map[string]string{
-			"nodes": "3", "records": "200", "rate": "100", "followers": "3", "duration": "1m", "log-level": "info",
+			"nodes": "3", "records": "200", "rate": "100", "followers": "3", "duration": "1m", "log-level": "info", "retry-for": "1m",
 		}, worldPlain},
 		{"budget", "send to one conversation until its budget is reached, again and again, while owners are killed", "bench-priced", runBudget, map[string]string{
 			"nodes": "3", "count": "1000", "concurrency": "4", "faults": "5",

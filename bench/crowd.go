@@ -230,7 +230,7 @@ func (c *crowd) owners() map[string]int {
 }
 
 // catchUp is how long followers and nodes may take to agree once the load has ended.
-const catchUp = 30 * time.Second
+const catchUp = time.Minute
 
 // audit checks every conversation after the load: its log against the ledger, the copies of all nodes against each
 // other, what followers saw, and new followers at every node.

@@ -52,7 +52,7 @@ type jobKind struct {
 const (
 	jobWorkers = 3 // of each kind
 	jobPoll    = 50 * time.Millisecond
-	jobEnds    = 30 * time.Second // a job takes no longer
+	jobEnds    = time.Minute // a job takes no longer, also where all disks stand still for some seconds
 )
 
 // startJobs starts the workers; they end with ctx, each after its present job.

@@ -69,8 +69,8 @@ people() { # people, money and files
 }
 
 client() { # the Client API
-  local sessions=100000 long=40s calls=20s pages=30s validations=1s rounds=8 answers=4 recordings=5 size=100000000 quiet=60s
-  if [ -n "${QUICK:-}" ]; then sessions=1000 long=4s calls=2s pages=2s validations=100ms rounds=1 answers=1 recordings=1 size=5000000 quiet=0s; fi
+  local warm=$warm sessions=100000 long=40s calls=20s pages=30s validations=1s rounds=8 answers=4 recordings=5 size=100000000 quiet=60s
+  if [ -n "${QUICK:-}" ]; then sessions=1000 long=2s calls=1s pages=1s warm=500ms validations=100ms rounds=1 answers=1 recordings=1 size=5000000 quiet=0s; fi
   together "Chat completions through the gateway over the model itself, 500/s each" gateway -duration $calls -warm-up $warm
   together "Responses over the conversation server's own send, 64 callers" responses -duration $long -warm-up $warm
   together "A2A message/send over the conversation server's own send, 64 callers" a2a -duration $long -warm-up $warm

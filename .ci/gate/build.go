@@ -22,7 +22,7 @@ type gate struct {
 	out      io.Writer
 	dir      string         // of binaries and logs
 	only     *regexp.Regexp // of top-level tests; nil = all
-	tier     string         // "3"; empty = all
+	tier     string         // "3", "1234"; empty = all
 	again    int
 	flaky    int
 	inMemory bool   // where tests keep what they write
