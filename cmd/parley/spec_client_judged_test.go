@@ -100,6 +100,7 @@ const judgeTakes = 2 * time.Second
 
 func newJudged(t *testing.T) *judged {
 	t.Helper()
+	t.Helper()
 	b := &judged{t: t, court: newCourt(t), shop: openWorkshop(t), shields: map[string]string{}, agents: map[string]string{}}
 	file := filepath.Join(t.TempDir(), "judged.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(floorConfig+"provider_encryption_secret: of-all-three-nodes-0123456789\naccounts: {session_secret: of-all-three-nodes-0123456789abcdef}\ngateway: {request_timeout: 8s, breaker_threshold: 0}\n"), 0o600))
