@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -83,6 +84,19 @@ func TestConsoleRoutes(t *testing.T) {
 		refused := ina.call(t, "POST", consoleAPI+"/users", object1{"name": "x", "role": "user"})
 		require.Equal(t, 403, refused.status, refused.text)
 		require.Regexp(t, "^dec_", decode(t, refused.text).text("decisionId"))
+	})
+	t.Run("what_one_may", func(t *testing.T) {
+		require.Equal(t, []string{"owner", "admin"}, []string{owner.done(t, "GET", consoleAPI+"/permissions", nil).text("role"), owner.done(t, "GET", consoleAPI+"/permissions", nil).text("levels", "members")})
+		owner.done(t, "PATCH", consoleAPI+"/members/"+id+"/permissions", object1{"servicePermissions": object1{"models": "none", "guardrails": "read"}})
+		may := ina.done(t, "GET", consoleAPI+"/permissions", nil)
+		require.Equal(t, []string{"user", "none", "none", "read", "write"}, []string{may.text("role"), may.text("levels", "members"), may.text("levels", "models"), may.text("levels", "guardrails"), may.text("levels", "agents")})
+		require.Equal(t, 404, owner.call(t, "GET", consoleAPI+"/guardrails/none/uses", nil).status)
+		owner.done(t, "POST", consoleAPI+"/guardrails", object1{"key": "named", "name": "Named", "rules": object1{"pii": object1{}}})
+		made := owner.done(t, "POST", consoleAPI+"/agents", object1{"name": "Railed", "config": object1{"modelKey": "scripted", "inputGuardrailKey": "named"}}).text("agent", "key")
+		uses := ina.done(t, "GET", consoleAPI+"/guardrails/named/uses", nil)
+		require.Nil(t, uses.at("models").v, "they may not read models")
+		require.Equal(t, map[string]any{"count": json.Number("1"), "first": []any{map[string]any{"key": made, "name": "Railed", "input": true, "output": false}}}, uses.at("agents").v)
+		owner.done(t, "PATCH", consoleAPI+"/members/"+id+"/permissions", object1{"servicePermissions": object1{}})
 	})
 	t.Run("projects", func(t *testing.T) { consoleOfProjects(t, owner, ina, other, id, session) })
 	t.Run("pages_of_other_sites", func(t *testing.T) {

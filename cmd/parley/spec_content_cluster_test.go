@@ -52,10 +52,14 @@ type slowUpload struct {
 
 func beginUpload(t *testing.T, p *process, conversation string) *slowUpload {
 	t.Helper()
+	return beginPost(t, p.newRequest(t, "POST", "/files?name=slow.bin&conversationId="+conversation, nil, []string{"Content-Type", "application/octet-stream"}))
+}
+
+// beginPost sends a request whose body comes in pieces.
+func beginPost(t *testing.T, request *http.Request) *slowUpload {
+	t.Helper()
 	reader, writer := io.Pipe()
-	request, err := http.NewRequestWithContext(t.Context(), "POST", p.url("/files?name=slow.bin&conversationId="+conversation), reader)
-	require.NoError(t, err)
-	request.Header.Set("Content-Type", "application/octet-stream")
+	request.Body = reader
 	u := &slowUpload{t: t, body: writer, came: make(chan answer, 1)}
 	go func() {
 		a := answer{t: t, what: "slow upload"}

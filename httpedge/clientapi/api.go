@@ -9,6 +9,7 @@ import (
 	"parley/httpedge/clientapi/analytics"
 	"parley/httpedge/clientapi/budgets"
 	"parley/httpedge/clientapi/console"
+	"parley/httpedge/clientapi/guardrails"
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/clientapi/shields"
 	"parley/httpedge/clientapi/webhooks"
@@ -55,7 +56,7 @@ func (a *API) Console() endpoint.Surface {
 	side := webhooks.Sessions{Projects: func(tenantID string) ([]*directorypb.Project, error) {
 		return a.shared.Accounts.ListProjects(identity.Operator(), tenantID)
 	}}
-	surface.Routes = slices.Concat(a.resources(side), console.Routes(a.shared, side.Reach), agents.ConsoleRoutes(a.shared), a2a.ConsoleRoutes(a.shared), shields.ManageRoutes(a.shared))
+	surface.Routes = slices.Concat(a.resources(side), console.Routes(a.shared, side.Reach), agents.ConsoleRoutes(a.shared), guardrails.ConsoleRoutes(a.shared), a2a.ConsoleRoutes(a.shared), shields.ManageRoutes(a.shared))
 	return surface
 }
 

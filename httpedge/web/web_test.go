@@ -7,10 +7,14 @@ import (
 	"io/fs"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"parley/actors/core/guardrail"
+	"parley/actors/core/moderate"
 )
 
 func TestFiles(t *testing.T) {
@@ -73,6 +77,17 @@ func TestConsoleFiles(t *testing.T) {
 	require.Contains(t, string(page), `href="/v/`+version+`/dashboard/shell.js"`)
 	require.NotContains(t, string(page), "waterfall.js", "only some pages need it")
 	require.Contains(t, ConsolePaths(), "/dashboard/{a}/{b}")
+}
+
+// TestGuardrailsOfThePage: the form offers all that guardrails know.
+func TestGuardrailsOfThePage(t *testing.T) {
+	site, _, err := Files("/api/agents")
+	require.NoError(t, err)
+	text, err := fs.ReadFile(site, "dashboard/guardrails/rules.js")
+	require.NoError(t, err)
+	for _, name := range slices.Concat(guardrail.Actions(), guardrail.Categories(), moderate.Categories()) {
+		require.Contains(t, string(text), "'"+name+"'")
+	}
 }
 
 // TestLean: what is served has no comments, is otherwise what is written, and can be read.

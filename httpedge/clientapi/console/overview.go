@@ -35,6 +35,7 @@ const (
 func Routes(shared *handler.API, reach Reach) []endpoint.Route {
 	a := &api{API: shared, sums: &sums{kept: map[sumsKey]usage{}}, reach: reach}
 	return append(a.trialRoutes(),
+		endpoint.On("GET /permissions", "session:read", a.levels, endpoint.Tag("Console"), endpoint.Summary("What one may do in the project, by service")),
 		endpoint.On("GET /overview", "agents:read", a.overview, endpoint.Tag("Console"),
 			endpoint.Summary("What runs, waits, failed and cost in the project, of what one may see; for owners the cluster, too")),
 		endpoint.On("GET /runs", "agents:read", a.listQueue, endpoint.Tag("Console"),

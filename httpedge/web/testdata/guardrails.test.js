@@ -25,3 +25,20 @@ test('a model names them, and a choice that is taken away is cleared', () => {
   assert.deepEqual([sent.inputGuardrailKey, sent.outputGuardrailKey], [null, 'mails']);
   assert.equal(JSON.stringify(modelOf(null, { name: 'M' })).includes('ardrail'), false);
 });
+
+test('rules are the same after they were shown, and a rule that looks for nothing is none', async () => {
+  const { rulesOf, rulesShown, wrongRules } = await import('../page/dashboard/guardrails/rules.js');
+  for (const rules of [
+    { pii: {} }, { pii: { action: 'flag', categories: { iban: 'redact', email: '' } } }, { wordFilter: { words: ['a b', 'c'] } }, { moderation: {} },
+    { moderation: { action: 'warn', categories: ['fraud'] }, promptShield: { action: 'block' } },
+  ]) {
+    const draft = rulesShown(rules);
+    assert.equal(wrongRules(draft), '');
+    assert.deepEqual(JSON.parse(JSON.stringify(rulesOf(draft))), rules);
+  }
+  const draft = rulesShown();
+  assert.match(wrongRules(draft), /at least one rule/);
+  for (const nothing of [{ pii: { on: true, action: '', categories: {} } }, { wordFilter: { on: true, action: '', words: ' \n' } }, { moderation: { on: true, action: '', categories: [] } }]) {
+    assert.match(wrongRules({ ...draft, ...nothing }), /at least one/);
+  }
+});

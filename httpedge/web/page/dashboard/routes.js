@@ -19,6 +19,7 @@ const sessions = () => import('./pages/sessions.js');
 const runs = () => import('./pages/runs.js');
 const tracing = () => import('./pages/tracing.js');
 const webhooks = () => import('./pages/webhooks.js');
+const guardrails = () => import('./pages/guardrails.js');
 const shields = () => import('./pages/shields.js');
 const budgets = () => import('./pages/budgets.js');
 const tokens = () => import('./pages/tokens.js');
@@ -50,6 +51,8 @@ export const routes = [
   { path: '/dashboard/tracing/:id', load: tracing, key: 'nav.tracing' },
   { path: '/dashboard/webhooks', load: webhooks, key: 'nav.webhooks', icon: 'webhooks' },
   { path: '/dashboard/webhooks/:id', load: webhooks, key: 'nav.webhooks' },
+  { path: '/dashboard/guardrails', load: guardrails, key: 'nav.guardrails', icon: 'guardrails' },
+  { path: '/dashboard/guardrails/:key', load: guardrails, key: 'nav.guardrails' },
   { path: '/dashboard/shields', load: shields, key: 'nav.shields', icon: 'shields' },
   { path: '/dashboard/shields/:id', load: shields, key: 'nav.shields' },
   { path: '/dashboard/approvals/:approval', load: shields, key: 'nav.shields' },

@@ -1,7 +1,7 @@
 // Who is signed in, in which company and project.
 
-import { account, active, call } from './api.js';
-import { feed, Store } from './store.js';
+import { account, active, api, call } from './api.js';
+import { feed, Store, useRead } from './store.js';
 
 /**
  * @typedef {{userId: string, role: string, name: string, email: string, mustChangePassword: boolean, secondFactor: boolean,
@@ -69,3 +69,15 @@ export function forget() {
 
 /** Owners and admins see all of the company. */
 export const rules = () => ['owner', 'admin'].includes(who.value?.role || '');
+
+const levels = ['none', 'read', 'write', 'admin'];
+
+/**
+ * Whether the person may do something with a service in the project: buttons that would fail are left out. No, until it is known; yes, where
+ * it cannot be found out: then the server says no.
+ * @param {string} service @param {string} level
+ */
+export function useMay(service, level) {
+  const read = useRead((signal) => api.get('/permissions', {}, { signal }), [active.project]);
+  return Boolean(read.error) || levels.indexOf(read.value?.levels[service]) >= levels.indexOf(level);
+}

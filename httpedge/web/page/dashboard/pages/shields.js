@@ -12,6 +12,7 @@ import { go } from '../router.js';
 import { Approval, approvalStatus } from '../shields/approval.js';
 import { modeStatus, Shield, ShieldForm } from '../shields/shield.js';
 import { useRead } from '../store.js';
+import { useMay } from '../who.js';
 
 /** How many approvals are listed, and how often what waits is looked at again, in milliseconds. */
 const size = 100;
@@ -21,6 +22,7 @@ const pause = 3000;
 export default function Shields({ params, address }) {
   const view = params?.approval || address.query.get('view') === 'approvals' ? 'approvals' : 'shields';
   const open = params?.id || params?.approval || null;
+  const may = useMay('aegis', 'admin');
   const [making, setMaking] = useState(false);
   const shields = useRead((signal) => api.get('/aegis/shields', {}, { signal }).then((answer) => answer.shields), []);
   const approvals = useRead((signal) => api.get('/aegis/approvals', { limit: size }, { signal }).then((answer) => answer.approvals), []);
@@ -35,11 +37,11 @@ export default function Shields({ params, address }) {
   const waiting = (approvals.value || []).filter((/** @type {any} */ one) => approvalStatus(one) === 'pending').length;
   const left = html`<h1 class="hidden">${t('nav.shields')}</h1><div class="list-head">
       <${Tabs} label=${t('shields.views')} open=${view} href=${href} tabs=${[{ key: 'shields', title: t('nav.shields') }, { key: 'approvals', title: t('shields.approvals'), count: waiting }]} />
-      ${view === 'shields' && html`<button class="tiny" id="new-shield" onClick=${() => setMaking(true)}>+ ${t('shields.new')}</button>`}</div>
+      ${view === 'shields' && may && html`<button class="tiny" id="new-shield" onClick=${() => setMaking(true)}>+ ${t('shields.new')}</button>`}</div>
     ${view === 'shields' ? html`<${List} read=${shields} open=${open} />` : html`<${Waiting} read=${approvals} open=${open} nameOf=${nameOf} />`}`;
   const gone = () => { shields.reload(); go(href('shields')); };
   let thing = null;
-  if (open && view === 'shields') thing = html`<${Shield} key=${open} id=${open} address=${address} changed=${shields.reload} gone=${gone} />`;
+  if (open && view === 'shields') thing = html`<${Shield} key=${open} id=${open} address=${address} may=${may} changed=${shields.reload} gone=${gone} />`;
   else if (open) thing = html`<${Approval} key=${open} id=${open} nameOf=${nameOf} changed=${approvals.reload} />`;
   return html`<${Panes} list=${left} back=${href(view)} thing=${thing} />
     ${making && html`<${Dialog} title=${t('shields.new')} onClose=${() => setMaking(false)}><${ShieldForm} submit=${t('shields.new')} onSubmit=${async (/** @type {any} */ value) => {

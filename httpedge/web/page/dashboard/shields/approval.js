@@ -11,6 +11,7 @@ import { exact } from '../format.js';
 import { t } from '../messages.js';
 import { usePlace } from '../shell.js';
 import { useRead } from '../store.js';
+import { useMay } from '../who.js';
 
 /** What an approval is by now: one whose time is over waits no more. @param {any} approval */
 export const approvalStatus = (approval) => (approval.status === 'pending' && Date.parse(approval.expiresAt) <= Date.now() ? 'expired' : approval.status);
@@ -19,6 +20,7 @@ export const approvalStatus = (approval) => (approval.status === 'pending' && Da
 export function Approval({ id, nameOf, changed }) {
   const path = `/aegis/approvals/${encodeURIComponent(id)}`;
   const read = useRead((signal) => api.get(path, {}, { signal }).then((answer) => answer.approval), [id]);
+  const may = useMay('aegis', 'write');
   const [token, setToken] = useState('');
   const [busy, setBusy] = useState(false);
   const approval = read.value;
@@ -42,7 +44,7 @@ export function Approval({ id, nameOf, changed }) {
   const pair = (/** @type {string} */ name, /** @type {any} */ value) => value && html`<div><dt>${name}</dt><dd>${value}</dd></div>`;
   return html`<article class="thing" data-ready="true" aria-label=${approval.resourceName}>
     <header class="session-head"><div><h1>${approval.resourceName}</h1><p class="facts"><${Status} value=${status} /><${ID} id=${id} /></p></div>
-      ${status === 'pending' && html`<div class="do"><button class="primary" id="approve" disabled=${busy} onClick=${() => decide('approve')}>${t('shields.approve')}</button>
+      ${status === 'pending' && may && html`<div class="do"><button class="primary" id="approve" disabled=${busy} onClick=${() => decide('approve')}>${t('shields.approve')}</button>
         <button class="button" id="deny" disabled=${busy} onClick=${() => decide('deny')}>${t('shields.deny')}</button></div>`}</header>
     <dl class="pairs">${pair(t('shields.why'), approval.reasons.join(' '))}${pair(t('shields.shield'), html`<a href=${`/dashboard/shields/${encodeURIComponent(approval.shieldId)}`} data-link>${nameOf(approval.shieldId)}</a>`)}
       ${pair(t('shields.stage'), html`<code>${approval.stage}</code>`)}${pair(t('shields.actor'), approval.actorId)}${pair(t('shields.at'), exact(approval.createdAt))}

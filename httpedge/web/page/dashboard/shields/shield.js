@@ -7,18 +7,14 @@ import { confirm, Dialog } from '../components/dialog.js';
 import { Failure } from '../components/failure.js';
 import { Form } from '../components/form.js';
 import { Json } from '../components/json.js';
-import { Table } from '../components/table.js';
+import { Decided, Trail } from '../components/trail.js';
 import { t } from '../messages.js';
-import { setQuery } from '../router.js';
 import { usePlace } from '../shell.js';
 import { useRead } from '../store.js';
 import { judgeFields, judgeShown, withJudge } from './judge.js';
 
 const modes = ['enforce', 'simulate', 'disabled'];
 const decisions = ['allow', 'redact', 'require_approval', 'sandbox', 'block'];
-/** How many decisions are shown at first, and at most. */
-const few = 100;
-const many = 500;
 
 /** Word, shape and colour of a mode. @param {string} mode */
 export const modeStatus = (mode) => ({ value: { enforce: 'active', simulate: 'inactive', disabled: 'disabled' }[mode] || '', word: t(`shields.mode.${mode}`) });
@@ -39,8 +35,8 @@ export function ShieldForm({ value = { mode: 'enforce', rules: {}, dlp: { redact
   }, required: ['name', 'mode'] }} onSubmit=${(/** @type {any} */ form) => onSubmit(withJudge({ description: '', rules: {}, dlp: {}, ...form }))} />`;
 }
 
-/** @param {{id: string, address: any, changed: () => void, gone: () => void}} props */
-export function Shield({ id, address, changed, gone }) {
+/** @param {{id: string, address: any, may: boolean, changed: () => void, gone: () => void}} props */
+export function Shield({ id, address, may, changed, gone }) {
   const path = `/aegis/shields/${encodeURIComponent(id)}`;
   const read = useRead((signal) => api.get(path, {}, { signal }).then((answer) => answer.shield), [id]);
   const [editing, setEditing] = useState(false);
@@ -55,8 +51,8 @@ export function Shield({ id, address, changed, gone }) {
   return html`<article class="thing" data-ready="true" aria-label=${shield.name}>
     <header class="session-head"><div><h1>${shield.name}</h1><p class="facts"><${Status} ...${modeStatus(shield.mode)} />
         ${shield.updatedAt && html`<span>${t('shields.changed')} <${Time} at=${shield.updatedAt} /></span>`}<${ID} id=${shield.id} whole /></p></div>
-      <div class="do"><button class="button" id="edit" onClick=${() => setEditing(true)}>${t('shields.edit')}</button>
-        ${shield.id !== 'default' && html`<button class="button" id="delete" onClick=${remove}>${t('shields.delete')}</button>`}</div></header>
+      ${may && html`<div class="do"><button class="button" id="edit" onClick=${() => setEditing(true)}>${t('shields.edit')}</button>
+        ${shield.id !== 'default' && html`<button class="button" id="delete" onClick=${remove}>${t('shields.delete')}</button>`}</div>`}</header>
     <dl class="pairs"><div><dt>${t('shields.mode')}</dt><dd>${t(`shields.mode.${shield.mode}.text`)}</dd></div>
       ${shield.description && html`<div><dt>${t('shields.description')}</dt><dd>${shield.description}</dd></div>`}</dl>
     <div class="padded"><${Json} value=${said} label=${t('shields.rules')} /></div>
@@ -71,21 +67,14 @@ export function Shield({ id, address, changed, gone }) {
 
 /** @param {{path: string, address: any}} props */
 function Decisions({ path, address }) {
-  const decision = address.query.get('decision') || '';
-  const [limit, setLimit] = useState(few);
-  const read = useRead((signal) => api.get(`${path}/audit`, { limit, decision }, { signal }).then((answer) => answer.events.map((/** @type {any} */ event, /** @type {number} */ i) => ({ ...event, id: `${event.traceId}/${i}` }))), [path, decision, limit]);
-  const rows = read.value || [];
+  const word = (/** @type {string} */ decision) => t(`shields.decision.${decision}`);
   const columns = [
-    { key: 'decision', title: t('shields.decision'), cell: (/** @type {any} */ row) => html`<span class="status" data-decision=${row.decision} data-tone=${{ block: 'bad', allow: 'good' }[/** @type {string} */ (row.decision)] || 'warn'}>${t(`shields.decision.${row.decision}`)}</span>` },
+    { key: 'decision', title: t('shields.decision'), cell: (/** @type {any} */ row) => html`<${Decided} value=${row.decision} word=${word(row.decision)} />` },
     { key: 'call', title: t('shields.call'), kind: /** @type {const} */ ('wide'), cell: (/** @type {any} */ row) => html`<code>${row.resourceName}</code> <span class="faint">${row.reasons.join(' ')}</span>` },
     { key: 'stage', title: t('shields.stage'), phone: false, cell: (/** @type {any} */ row) => html`<code>${row.stage}</code>` },
     { key: 'actor', title: t('shields.actor'), phone: false, cell: (/** @type {any} */ row) => row.actorId || '–' },
     { key: 'at', title: t('shields.at'), kind: /** @type {const} */ ('number'), cell: (/** @type {any} */ row) => html`<${Time} at=${row.at} />` },
   ];
-  return html`<div class="deliveries"><div class="filters"><h2 class="grow">${t('shields.decisions')}</h2>
-      <select id="decision" aria-label=${t('shields.decision')} value=${decision} onChange=${(/** @type {any} */ event) => setQuery({ decision: event.target.value })}>
-        <option value="">${t('shields.decision.any')}</option>${decisions.map((one) => html`<option key=${one} value=${one}>${t(`shields.decision.${one}`)}</option>`)}</select>
-      <button class="tiny" id="refresh" onClick=${read.reload}>${t('webhooks.refresh')}</button></div>
-    <${Table} label=${t('shields.decisions')} columns=${columns} rows=${rows} loading=${!read.value && read.loading} error=${read.error} retry=${read.reload} more=${limit < many && rows.length === limit} onMore=${() => setLimit(many)}
-      empty=${html`<p class="note">${t(decision ? 'list.none' : 'shields.decisions.empty')}</p>`} /></div>`;
+  return html`<${Trail} title=${t('shields.decisions')} path=${path} address=${address} filter="decision" label=${t('shields.decision')} any=${t('shields.decision.any')} empty=${t('shields.decisions.empty')}
+    choices=${decisions} word=${word} columns=${columns} />`;
 }

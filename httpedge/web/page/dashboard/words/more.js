@@ -2,6 +2,7 @@
 
 import agents from './agents.js';
 import budgets from './budgets.js';
+import guardrails from './guardrails.js';
 import models from './models.js';
 import people from './people.js';
 import runs from './runs.js';
@@ -14,6 +15,7 @@ import webhooks from './webhooks.js';
 export const more = [
   agents,
   budgets,
+  guardrails,
   models,
   people,
   runs,
