@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -51,7 +52,7 @@ func (a *api) store(ctx context.Context, caller endpoint.Caller, puts ...*tracep
 	}
 	again, left, err := a.split(ctx, caller, fresh[let:]) // who reported them first may have had room
 	if err == nil {
-		err = a.writeAll(ctx, caller, append(append(known, again...), fresh[:let]...), pass, replies)
+		err = a.writeAll(ctx, caller, slices.Concat(known, again, fresh[:let]), pass, replies)
 	} else if pass != nil {
 		pass.Unkept()
 	}
@@ -59,7 +60,7 @@ func (a *api) store(ctx context.Context, caller endpoint.Caller, puts ...*tracep
 		return nil, err
 	}
 	var lapsed []*tracepb.Put
-	for _, put := range append(known, again...) {
+	for _, put := range slices.Concat(known, again) {
 		if replies[put] == nil {
 			put.Known = false
 			lapsed = append(lapsed, put)
@@ -93,12 +94,12 @@ func (a *api) split(ctx context.Context, caller endpoint.Caller, puts []*tracepb
 	group.SetLimit(atOnce)
 	for _, put := range puts {
 		group.Go(func() error {
-			found, err := a.session(within, a.idOf(tracing.Prefix, caller, put.GetSessionId()))
+			found, failed := a.session(within, a.idOf(tracing.Prefix, caller, put.GetSessionId()))
 			put.Known = found != nil
-			return err
+			return failed
 		})
 	}
-	if err := group.Wait(); err != nil {
+	if err = group.Wait(); err != nil {
 		return nil, nil, err
 	}
 	for _, put := range puts {
