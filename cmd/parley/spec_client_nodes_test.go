@@ -20,7 +20,7 @@ import (
 func TestClientCluster(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "parley.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(houseConfig+"provider_encryption_secret: the same on every node\nsse: {ping: 300ms}\naccounts: {session_secret: the same on every node and long}\n"), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(houseConfig+"provider_encryption_secret: the same on every node\nsse: {ping: 300ms}\naccounts: {session_secret: the same on every node and long enough}\n"), 0o600))
 	c := newCluster(t, 3, false, "--config", file)
 	require.NoError(t, c.Start(t.Context()))
 	require.NoError(t, c.awaitSettled(t.Context(), 3))
