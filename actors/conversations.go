@@ -45,10 +45,10 @@ func Conversations(rules machine.Machine, runner *turn.Runner, streams *LiveStre
 		Creates: kit.Is(func(c *conversationpb.Command) bool {
 			return c.GetCreate() != nil || c.GetOpening().GetCreate() != nil
 		}),
-		Busy: kit.Is(func(s *conversationpb.State) bool { return s.GetLease() != nil }),
+		Busy: kit.Is(func(s *conversationpb.State) bool { return s.GetLease() != nil || conversation.Telling(s) }),
 		Lost: func(at Entity, state proto.Message) bool {
 			s, _ := state.(*conversationpb.State)
-			return !runner.Active(s.GetLease().GetRunId(), at.Epoch)
+			return s.GetLease() != nil && !runner.Active(s.GetLease().GetRunId(), at.Epoch)
 		},
 		Running: conversation.ListRunning,
 		Due:     Due{List: conversation.ListDue, Command: dueCommand},

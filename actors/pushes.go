@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -15,12 +16,15 @@ import (
 // Pushes is what tells addresses of turns that ended or paused.
 type Pushes struct {
 	Sender delivery.Sender
+	// Timeout is after which time an attempt counts as lost: that of the rules (conversation.Limits.PushTimeout).
+	Timeout time.Duration
 	// Attempt says where an address leads, and how its message is made.
 	Attempt func(tell conversation.TellPush) delivery.Attempt
 }
 
 // TellPushes has a kind of conversations tell the addresses that asked for it.
 func TellPushes(conversations *Kind, pushes Pushes) {
+	conversations.Due.Ahead = pushes.Timeout
 	perform, release, drain := conversations.Perform, conversations.OnRelease, conversations.Drain
 	conversations.Perform = func(at Entity, effect machine.Effect) proto.Message {
 		tell, is := effect.(conversation.TellPush)

@@ -23,8 +23,9 @@ const (
 func (s *System) recover(h *host, t *term) {
 	log := s.log.With(slog.Uint64("shard", uint64(h.shard)), slog.Uint64("epoch", t.epoch))
 	pause := firstRecovery
+	passes := 0
 	for recovered := false; ; {
-		found, err := s.recoverOnce(h, t)
+		found, err := s.recoverOnce(h, t, passes < 2)
 		if s.work.Err() != nil || t.over.Load() {
 			return
 		}
@@ -33,6 +34,7 @@ func (s *System) recover(h *host, t *term) {
 			log.Warn("recovery of open turns goes on later", slog.Any("err", err))
 			pause = min(2*pause, lastRecovery)
 		case recovered:
+			passes++
 			pause = s.config.RecoverEvery
 		default:
 			if found > 0 {
@@ -40,6 +42,7 @@ func (s *System) recover(h *host, t *term) {
 				log.Info("open turns recovered", slog.Int("count", found))
 			}
 			recovered, pause = true, secondRecovery
+			passes++
 		}
 		if !sleep(s.work, t.ctx, pause) {
 			return
@@ -47,8 +50,15 @@ func (s *System) recover(h *host, t *term) {
 	}
 }
 
-// recoverOnce makes one pass. It returns the number of entities it found, and any one of the errors.
-func (s *System) recoverOnce(h *host, t *term) (int, error) {
+// ahead is what is added to Due.Ahead for clocks of nodes that differ.
+const ahead = 10 * time.Second
+
+// maxAhead bounds the entities of one kind that are activated because they are due soon: others are tried when they are.
+const maxAhead = 16 * maxDue
+
+// recoverOnce makes one pass. It returns the number of entities with open work that it found, and any one of the errors. fresh says that
+// what a former owner was to report on is activated, too (Due.Ahead).
+func (s *System) recoverOnce(h *host, t *term, fresh bool) (int, error) {
 	var ids []string
 	start := time.Now()
 	ctx, cancel := t.bound(s.work, s.config.LoadTimeout)
@@ -61,10 +71,20 @@ func (s *System) recoverOnce(h *host, t *term) (int, error) {
 			return 0, err
 		}
 	}
+	found := len(ids)
+	for _, due := range s.dues {
+		if !fresh || due.Ahead == 0 {
+			continue
+		}
+		query := DueQuery{List: due.List, Until: start.Add(due.Ahead + ahead), Limit: maxAhead}
+		if err := s.config.Journal.Due(ctx, h.shard, query, func(id string) { ids = append(ids, id) }); err != nil {
+			return 0, err
+		}
+	}
 	if !h.prove(t, start) {
 		return 0, h.notOwner()
 	}
-	return len(ids), s.askAll(h, t, ids, func(id string) question { return inside(id, nil) })
+	return found, s.askAll(h, t, ids, func(id string) question { return inside(id, nil) })
 }
 
 // askAll sends a command to each of some entities, as many at a time as RecoverConcurrency allows, and returns one of

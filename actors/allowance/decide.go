@@ -15,7 +15,7 @@ type verdict struct {
 	waits   bool
 	reached *allowancepb.Cap
 	amount  int64 // what is used of it
-	again   bool  // what there is may have been counted twice, or too early
+	again   bool  // what there is may have been counted twice, or too early; or it is there for a moment only
 }
 
 func (v verdict) reply() *allowancepb.Reply {
@@ -34,6 +34,12 @@ func decide(state *allowancepb.State, call *allowancepb.Call, now int64, next bo
 		used := quota.Used(state, limit, now)
 		switch limit.GetMeasure() {
 		case allowancepb.Measure_REQUESTS:
+			if limit.GetUnit() == allowancepb.Unit_MOMENT {
+				if underWay := atOnce(state, limit.GetPolicy(), now); underWay >= limit.GetMost() {
+					return verdict{reached: limit, amount: underWay + 1, again: limit.GetMost() > 0}
+				}
+				continue
+			}
 			if used >= limit.GetMost() {
 				return verdict{reached: limit, amount: money.Add(used, 1)}
 			}
@@ -41,7 +47,7 @@ func decide(state *allowancepb.State, call *allowancepb.Call, now int64, next bo
 			if amount := money.Add(used, call.GetTokens()); used >= limit.GetMost() || amount > limit.GetMost() {
 				return verdict{reached: limit, amount: amount}
 			}
-		case allowancepb.Measure_FILES, allowancepb.Measure_STORAGE:
+		case allowancepb.Measure_FILES, allowancepb.Measure_STORAGE, allowancepb.Measure_SESSIONS:
 			if full := exceeds(state, limit, call, nil, now); full != nil {
 				return *full
 			}
@@ -72,6 +78,18 @@ func decide(state *allowancepb.State, call *allowancepb.Call, now int64, next bo
 	return verdict{waits: true}
 }
 
+// atOnce is how many calls are on their way that a policy bounds in that.
+func atOnce(state *allowancepb.State, policy string, now int64) (calls int64) {
+	for _, call := range state.GetRunning() {
+		if call.GetExpiresAt() > now && slices.ContainsFunc(call.GetCaps(), func(c *allowancepb.Cap) bool {
+			return c.GetUnit() == allowancepb.Unit_MOMENT && c.GetPolicy() == policy
+		}) {
+			calls++
+		}
+	}
+	return calls
+}
+
 // freeFor is the money that nobody holds, of the limit of which there is least.
 func freeFor(state *allowancepb.State, call *allowancepb.Call, now int64) int64 {
 	free := int64(math.MaxInt64)
@@ -99,13 +117,15 @@ func heldOf(state *allowancepb.State, policy string, now int64) (held int64) {
 	return held
 }
 
-// brings is what a call counts of a measure of files.
+// brings is what a call counts of a measure of what is kept.
 func brings(call *allowancepb.Call, measure allowancepb.Measure) int64 {
 	switch measure {
 	case allowancepb.Measure_FILES:
 		return call.GetFiles()
 	case allowancepb.Measure_STORAGE:
 		return call.GetBytes()
+	case allowancepb.Measure_SESSIONS:
+		return call.GetSessions()
 	default:
 		return 0
 	}

@@ -1,5 +1,5 @@
 // Package allowance holds the rules by which a tenant's calls share what its policies allow (package actors/core/quota): requests,
-// tokens, files, their bytes and money within windows. One entity stands for a tenant and takes one command at a time, so limits hold
+// tokens, files, their bytes and money within windows, files and reported sessions that are kept, and calls that are on their way at once. One entity stands for a tenant and takes one command at a time, so limits hold
 // however many calls are made at once on however many nodes.
 //
 // # Money
@@ -19,10 +19,15 @@
 // with what came of it, so that what is stored was let in before, and counts whole in the window of its last piece, as if its size had been
 // known.
 //
+// # Places
+//
+// How many calls are on their way at once (Unit_MOMENT) is not counted either: it is how many run, whose lease is not over. One beyond that is
+// refused, and may be tried again at once; nothing is kept of it.
+//
 // # What is kept
 //
-// Quotas of all files that are kept (in no window) are not counted here: deleting a file in its shard is all that frees it. Each shard has
-// counters (package actors/core/attachment), of the same append as the file. A node reads where the allowance is, then adds the counters up,
+// Quotas of all files, and reported sessions, that are kept (in no window) are not counted here: deleting a file in its shard is all that
+// frees it. Each shard has counters (packages actors/core/attachment, actors/trace), of the same append as the file. A node reads where the allowance is, then adds the counters up,
 // then asks to be let in with both. Beside what the counters said the allowance holds what others bring that are not settled, and what was
 // settled since it was read: both together are never less than what there is, for a file is in its shard before its call is settled. They
 // may be more: then the node counts again, before a call is refused.

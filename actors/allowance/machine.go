@@ -94,7 +94,7 @@ func find(calls []*allowancepb.Call, id string) int {
 func enter(s *step, c *allowancepb.Enter) *machine.Failure {
 	call := c.GetCall()
 	if call.GetId() == "" || len(call.GetCaps()) == 0 || len(call.GetCaps()) > maxCaps || c.GetLeaseMs() <= 0 || call.GetNeed() > call.GetWant() ||
-		call.GetNeed() < 0 || call.GetTokens() < 0 || call.GetFiles() < 0 || call.GetBytes() < 0 {
+		min(call.GetNeed(), call.GetTokens(), call.GetFiles(), call.GetBytes(), call.GetSessions()) < 0 {
 		return failure.New(failurepb.Code_VALIDATION, failure.BadAllowance)
 	}
 	if at := find(s.Before.GetRunning(), call.GetId()); at >= 0 {

@@ -17,6 +17,14 @@ func lasts(at int64) int64 {
 	return time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 }
 
+// remembers is until when calls may be settled of which an event says that they run, beyond the end of a month, too.
+func remembers(event *allowancepb.Event) int64 {
+	if until := max(event.GetLetIn().GetExpiresAt(), event.GetRenewed().GetExpiresAt(), event.GetGrown().GetExpiresAt()); until > 0 {
+		return until + remembered
+	}
+	return 0
+}
+
 // apply folds an event into the state. Parts of the state are replaced, not changed: copies share them.
 func apply(s *allowancepb.State, event *allowancepb.Event) *allowancepb.State {
 	now := event.GetCreatedAt()
@@ -71,7 +79,7 @@ func apply(s *allowancepb.State, event *allowancepb.Event) *allowancepb.State {
 		}
 	}
 	if s != nil {
-		s.ExpiresAt = max(s.GetExpiresAt(), lasts(now))
+		s.ExpiresAt = max(s.GetExpiresAt(), lasts(now), remembers(event))
 	}
 	return s
 }
@@ -155,7 +163,8 @@ func count(s *allowancepb.State, call *allowancepb.Call, measure allowancepb.Mea
 
 // add adds an amount to what is used under a limit.
 func add(s *allowancepb.State, limit *allowancepb.Cap, amount, now int64) {
-	if amount == 0 || limit.GetUnit() == allowancepb.Unit_FOREVER { // what is kept is counted where it is
+	if amount == 0 || limit.GetUnit() == allowancepb.Unit_FOREVER || limit.GetUnit() == allowancepb.Unit_MOMENT {
+		// what is kept is counted where it is, and what is on its way by what runs
 		return
 	}
 	start := quota.Window(limit.GetUnit(), now)

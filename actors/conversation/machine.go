@@ -56,7 +56,7 @@ func New(limits Limits) machine.Machine {
 		Copy:        fork,
 		Project:     project,
 		Recover: func(s *conversationpb.State) *conversationpb.Command {
-			if s.GetLease() == nil {
+			if s.GetLease() == nil && !Telling(s) {
 				return nil
 			}
 			return &conversationpb.Command{
@@ -102,7 +102,8 @@ func (m *rules) transitions() []row {
 		kit.On((*conversationpb.Command).GetContinue, on(m, continues)).From(cut).To(running, kit.Same),
 		kit.On((*conversationpb.Command).GetContinue, on(m, continues)).From(idle, running, cancelling, waiting),
 		kit.On((*conversationpb.Command).GetRecover, on(m, (*request).recover)).From(running, cancelling).To(idle, running, kit.Same),
-		kit.On((*conversationpb.Command).GetRecover, on(m, nothing[*conversationpb.Recover])).From(kit.Absent, idle, cut, waiting),
+		kit.On((*conversationpb.Command).GetRecover, on(m, (*request).recoverPushes)).From(idle, cut, waiting),
+		kit.On((*conversationpb.Command).GetRecover, on(m, nothing[*conversationpb.Recover])).From(kit.Absent),
 		kit.On((*conversationpb.Command).GetDue, on(m, (*request).due)).From(waiting).To(idle, running, kit.Same),
 		kit.On((*conversationpb.Command).GetDue, on(m, (*request).due)).From(idle, cut, running, cancelling),
 		kit.On((*conversationpb.Command).GetDue, on(m, nothing[*conversationpb.Due])).From(kit.Absent),

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -157,6 +158,25 @@ func (r *request) pushesDue() {
 			r.pushStep(push, r.pushPolicy().Begin(push.GetDelivery(), r.Now))
 		}
 	}
+}
+
+// Telling says that an attempt to tell an address of a turn is under way.
+func Telling(s *conversationpb.State) bool {
+	return slices.ContainsFunc(s.GetPushes(), func(push *conversationpb.Push) bool { return push.GetDelivery().GetTrying() })
+}
+
+// recoverPushes puts off the attempts of an owner that is no more.
+func (r *request) recoverPushes(*conversationpb.Recover) *machine.Failure {
+	for _, push := range r.state.GetPushes() {
+		switch step, lost := r.pushPolicy().Lost(push.GetDelivery(), r.Now); {
+		case !lost:
+		case push.GetAgain():
+			r.tellAnew(push)
+		default:
+			r.pushStep(push, step)
+		}
+	}
+	return nil
 }
 
 // goesOn says that a run is that of a turn which runs or waits for a person.

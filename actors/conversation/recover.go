@@ -15,10 +15,15 @@ import (
 //     say) and the runner may still be at work. Nothing is stored: the shell starts it if the runner has lost it. A
 //     cancelled one is stopped and ended at once, because its timers are gone with the old activation.
 //   - of a later epoch: this node no longer owns the shard. Nothing it could append would be taken.
-func (r *request) recover(*conversationpb.Recover) *machine.Failure {
+func (r *request) recover(c *conversationpb.Recover) *machine.Failure {
 	lease := r.state.GetLease()
-	if lease.GetEpoch() > r.Env.Epoch {
+	switch {
+	case lease.GetEpoch() > r.Env.Epoch:
 		return nil
+	case lease.GetEpoch() < r.Env.Epoch:
+		if refused := r.recoverPushes(c); refused != nil {
+			return refused
+		}
 	}
 	stop := StopTurn{RunID: lease.GetRunId(), Reason: CauseFenced}
 	if lease.GetCancelling() {

@@ -155,7 +155,7 @@ func (w *walk) activate() {
 	require.NoError(w.t, proto.Unmarshal(raw, loaded))
 	w.entity.State = loaded
 	command := w.entity.Machine.OnActivate(loaded, w.env)
-	require.Equal(w.t, w.state().GetLease() != nil, command != nil, "recovery is asked for exactly while a turn is under way")
+	require.Equal(w.t, w.state().GetLease() != nil || conversation.Telling(w.state()), command != nil, "recovery is asked for exactly while a turn, or a push, is under way")
 	if command != nil {
 		w.do(command)
 	}

@@ -55,7 +55,9 @@ func (p Policy) Begin(delivery *deliverypb.Delivery, now int64) Step {
 	if delivery.GetAttempt() > p.Attempts {
 		return Step{}
 	}
-	return Step{Attempt: delivery, Next: moved(delivery, delivery.GetAttempt()+1, now+p.Timeout.Milliseconds())}
+	next := moved(delivery, delivery.GetAttempt()+1, now+p.Timeout.Milliseconds())
+	next.Trying = true
+	return Step{Attempt: delivery, Next: next}
 }
 
 // Report takes what came of an attempt. false: it is of another delivery, or of an attempt that counts as lost.
@@ -76,6 +78,16 @@ func (p Policy) Report(delivery *deliverypb.Delivery, report *deliverypb.Report,
 	return Step{Next: next, Error: report.GetError()}, true
 }
 
+// Lost puts off an attempt that was under way when its owner was read from storage: by a node that is no more, or not its owner any more.
+// Whether it came through is not known, and who waits for the message shall not wait until nobody would report on it. A report that comes
+// still counts. false = none was under way.
+func (p Policy) Lost(delivery *deliverypb.Delivery, now int64) (Step, bool) {
+	if !delivery.GetTrying() {
+		return Step{}, false
+	}
+	return p.Report(delivery, &deliverypb.Report{Id: delivery.GetId(), Attempt: delivery.GetAttempt() - 1, Error: "the node that made it has stopped"}, now)
+}
+
 // pause is how long to wait after a failed attempt. false = none is left.
 func (p Policy) pause(attempt uint32) (pause time.Duration, more bool) {
 	if p.Waits == nil {
@@ -89,6 +101,6 @@ func (p Policy) pause(attempt uint32) (pause time.Duration, more bool) {
 
 func moved(delivery *deliverypb.Delivery, attempt uint32, nextAt int64) *deliverypb.Delivery {
 	next := proto.CloneOf(delivery)
-	next.Attempt, next.NextAt = attempt, nextAt
+	next.Attempt, next.NextAt, next.Trying = attempt, nextAt, false
 	return next
 }

@@ -127,3 +127,23 @@ func TestEnds(t *testing.T) {
 		require.LessOrEqual(t, len(made), 3)
 	})
 }
+
+// TestLost: an attempt of an owner that is gone is put off, not made at once; a report of it that comes after all counts, and what is not
+// under way stays as it is.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	begun := underWay(t)
+	require.True(t, begun.GetTrying())
+	lost, is := policy().Lost(begun, now+10)
+	require.True(t, is)
+	require.Equal(t, []any{uint32(2), int64(now + 2010), false}, []any{lost.Next.GetAttempt(), lost.Next.GetNextAt(), lost.Next.GetTrying()})
+	require.Nil(t, lost.Attempt)
+	require.NotEmpty(t, lost.Error)
+	_, is = policy().Lost(lost.Next, now+20)
+	require.False(t, is)
+	step, known := policy().Report(lost.Next, &deliverypb.Report{Id: "evt_1", Attempt: 1, Ok: true}, now+30)
+	require.True(t, known)
+	require.True(t, step.Delivered)
+	_, is = policy().Lost(nil, now)
+	require.False(t, is)
+}

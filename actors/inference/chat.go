@@ -34,6 +34,7 @@ func (c *Caller) whole(
 	ctx, release := c.guard(ctx)
 	defer release()
 	used := &consumed{}
+	defer t.settle(used) // whatever breaks
 	opened, held := c.parts.Answers.Open(stranger.Of(ctx, call.TenantID))
 	defer held.Close()
 	answer, err := do(opened, call, t, used)

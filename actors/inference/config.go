@@ -137,6 +137,7 @@ type Call struct {
 	Model     string         // key of the record
 	Routing   string         // key of the dynamic model that has chosen it
 	Body      rawjson.Fields // the request's body; its values are kept until the call ends
+	Inside    bool           // it is made for a call that is on its way itself (quota.Call.Inside)
 	Cache     *Cache         // nil = the model answers itself, and its answer is not kept
 }
 

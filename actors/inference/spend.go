@@ -77,7 +77,7 @@ func (c *Caller) admit(ctx context.Context, call *Call, t *target) error {
 func entering(call *Call, t *target) *quota.Call {
 	return &quota.Call{
 		TenantID: call.TenantID, ProjectID: call.ProjectID, UserID: call.UserID, TokenID: call.TokenID,
-		Model: t.key, Provider: t.record.GetProviderKey(),
+		Model: t.key, Provider: t.record.GetProviderKey(), Inside: call.Inside,
 	}
 }
 

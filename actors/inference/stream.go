@@ -52,6 +52,7 @@ func (c *Caller) streamed(ctx context.Context, call *Call, t *target, emit Emit)
 		}
 		return left
 	})
+	defer t.settle(&out.used)                   // whatever breaks
 	out.ending = func() { t.settle(&out.used) } // before the client hears that it is over
 	opened, held := c.parts.Answers.Open(stranger.Of(ctx, call.TenantID))
 	defer held.Close()

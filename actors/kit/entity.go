@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -71,10 +72,10 @@ type Poster interface {
 	Stop()
 }
 
-// WorkedBy sets Lost, OnRelease and Drain of an entity whose work runs in a pool and whose messages a poster sends: both end with the
-// ownership of a shard and with the node.
-func (e Entity) WorkedBy(pool Pool, messages Poster) Entity {
-	e.Lost = func(at Ref, _ proto.Message) bool { return !pool.Working(at) }
+// WorkedBy sets Lost, OnRelease and Drain of an entity whose work, if its state is worked on, runs in a pool and whose messages a poster
+// sends: both end with the ownership of a shard and with the node.
+func (e Entity) WorkedBy(pool Pool, messages Poster, worked func(state proto.Message) bool) Entity {
+	e.Lost = func(at Ref, state proto.Message) bool { return worked(state) && !pool.Working(at) }
 	e.OnRelease = func(shard uint32, epoch uint64) {
 		pool.Release(shard, epoch)
 		messages.Release(shard, epoch)
@@ -108,6 +109,9 @@ type Notice struct {
 type Due struct {
 	List    string
 	Command func(id string) proto.Message
+	// Ahead is for how long after this a new owner of a shard activates entities that are due then. They are due so late because
+	// somebody was to report on an attempt of the former owner. 0 = none are.
+	Ahead time.Duration
 }
 
 // Commander sends commands to the entities of a shard, for a Ref.

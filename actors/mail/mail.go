@@ -20,9 +20,6 @@ import (
 // ListDue is the list of all mails by when their next attempt is due, or counts as lost.
 const ListDue = "mail/due"
 
-// ListTrying is the list of the mails of which an attempt is under way: a new owner of their shard activates them.
-const ListTrying = "mail/trying"
-
 // Server is the target under which attempts have their share of the node's room: there is one mail server.
 const Server = "mail"
 
@@ -60,9 +57,8 @@ func New(sender delivery.Sender, post Post) kit.Entity {
 			}
 			return nil
 		},
-		Busy:    kit.Is(trying),
-		Running: ListTrying,
-		Due: kit.Due{List: ListDue, Command: func(id string) proto.Message {
+		Busy: kit.Is(trying),
+		Due: kit.Due{List: ListDue, Ahead: lostAfter, Command: func(id string) proto.Message {
 			return &mailpb.Command{Id: id, Body: &mailpb.Command_Due{Due: &mailpb.Due{}}}
 		}},
 		OnRelease: func(shard uint32, epoch uint64) { sender.Release(shard, epoch) },
@@ -112,20 +108,11 @@ func rules() table {
 		Project: func(before, after *mailpb.State, _ []proto.Message, into *logpb.Append) {
 			id := cmp.Or(after.GetId(), before.GetId())
 			machine.Relist(into, ListDue, id, before.GetDelivery().GetNextAt(), after.GetDelivery().GetNextAt())
-			machine.Relist(into, ListTrying, id, tryingSince(before), tryingSince(after))
 		},
 	}
 }
 
 func trying(s *mailpb.State) bool { return s.GetDelivery().GetTrying() }
-
-// tryingSince is the score of a mail in ListTrying, whose order says nothing.
-func tryingSince(s *mailpb.State) int64 {
-	if trying(s) {
-		return s.GetDelivery().GetAt()
-	}
-	return 0
-}
 
 func missing() *machine.Failure { return failure.New(failurepb.Code_NOT_FOUND, failure.EntityNotFound) }
 
@@ -140,7 +127,6 @@ func write(s *step, letter *mailpb.Letter) *machine.Failure {
 		return failure.New(failurepb.Code_VALIDATION, failure.BadMail)
 	}
 	first := Policy().Begin(delivery.New(s.Command.GetId(), "", s.Now), s.Now)
-	first.Next.Trying = true
 	s.Emit(&mailpb.Event{Body: &mailpb.Event_Written{Written: &mailpb.State{
 		Id: s.Command.GetId(), Letter: letter, Delivery: first.Next,
 	}}})
@@ -164,11 +150,9 @@ func again(s *step, _ *mailpb.Due) *machine.Failure {
 	return nil
 }
 
-// lost puts off an attempt of an owner that is no more, or of this one before it was read from storage again: whether it came through is
-// not known yet, and who waits for a mail shall not wait until nobody would report on it any more. A report that comes still counts.
+// lost puts off an attempt of an owner that is no more, or of this one before it was read from storage again.
 func lost(s *step, _ *mailpb.Recover) *machine.Failure {
-	if d := s.Before.GetDelivery(); trying(s.Before) {
-		next, _ := Policy().Report(d, &deliverypb.Report{Id: d.GetId(), Attempt: d.GetAttempt() - 1, Error: "the node that sent it has stopped"}, s.Now)
+	if next, is := Policy().Lost(s.Before.GetDelivery(), s.Now); is {
 		move(s, next)
 	}
 	return nil
@@ -181,7 +165,6 @@ func move(s *step, next delivery.Step) {
 		s.Decision.Reply = &mailpb.Reply{}
 		return
 	}
-	next.Next.Trying = next.Attempt != nil
 	s.Emit(&mailpb.Event{Body: &mailpb.Event_Tried{Tried: &deliverypb.Due{Delivery: next.Next, Error: next.Error}}})
 	if next.Attempt != nil {
 		s.Effect(Try{s.Before.GetLetter(), next.Attempt})

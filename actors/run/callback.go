@@ -3,6 +3,7 @@ package run
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,11 @@ func (r *request) callStep(call *deliverypb.Delivery, step delivery.Step) {
 	if step.Attempt != nil {
 		r.Effect(Post{Run: r.State(), Call: step.Attempt})
 	}
+}
+
+// trying says that an attempt to call back is under way.
+func trying(s *runpb.State) bool {
+	return slices.ContainsFunc(s.GetCallback().GetCalls(), (*deliverypb.Delivery).GetTrying)
 }
 
 // posted takes what came of an attempt.

@@ -46,12 +46,12 @@ func New(limits Limits, config Config) kit.Entity {
 		Tells:   tells,
 		Perform: config.perform,
 		Creates: kit.Is(func(c *runpb.Command) bool { return c.GetCreate() != nil }),
-		Busy:    kit.Is(Driven),
+		Busy:    kit.Is(func(s *runpb.State) bool { return Driven(s) || trying(s) }),
 		Running: ListRunning,
-		Due: kit.Due{List: ListDue, Command: func(id string) proto.Message {
+		Due: kit.Due{List: ListDue, Ahead: limits.CallbackTimeout, Command: func(id string) proto.Message {
 			return &runpb.Command{RunId: id, Body: &runpb.Command_Due{Due: &runpb.Due{}}}
 		}},
-	}.WorkedBy(config.Pool, config.Callbacks)
+	}.WorkedBy(config.Pool, config.Callbacks, kit.Is(Driven))
 }
 
 func (c Config) perform(at kit.Ref, effect machine.Effect) proto.Message {

@@ -56,7 +56,7 @@ func rules(limits Limits) machine.Machine {
 		Project:     limits.project,
 		Reply:       replyOf,
 		Recover: func(s *runpb.State) *runpb.Command {
-			if !Driven(s) {
+			if !Driven(s) && !trying(s) {
 				return nil
 			}
 			return &runpb.Command{RunId: s.GetId(), Body: &runpb.Command_Recover{Recover: &runpb.Recover{}}}

@@ -11,7 +11,14 @@ import (
 )
 
 // recover has a run worked on whose driver was lost.
-func (r *request) recover(*runpb.Recover) { r.drive() }
+func (r *request) recover(*runpb.Recover) {
+	for _, call := range r.Before.GetCallback().GetCalls() {
+		if step, lost := r.limits.callbacks().Lost(call, r.Now); lost {
+			r.callStep(call, step)
+		}
+	}
+	r.drive()
+}
 
 // look has a run that waits see for itself what became of what it waits for.
 func (r *request) look(*runpb.Look) {

@@ -16,13 +16,14 @@ func deliveryOf(c *taskpb.Callback) *deliverypb.Delivery {
 	if c == nil {
 		return nil
 	}
-	return &deliverypb.Delivery{Id: c.GetId(), At: c.GetAt(), Attempt: c.GetAttempt(), NextAt: c.GetNextAt()}
+	return &deliverypb.Delivery{Id: c.GetId(), At: c.GetAt(), Attempt: c.GetAttempt(), NextAt: c.GetNextAt(), Trying: c.GetTrying()}
 }
 
 // withDelivery is a callback that is as far as a delivery.
 func withDelivery(c *taskpb.Callback, d *deliverypb.Delivery) *taskpb.Callback {
 	return &taskpb.Callback{
 		Id: d.GetId(), Status: c.GetStatus(), Error: c.GetError(), At: d.GetAt(), Attempt: d.GetAttempt(), NextAt: d.GetNextAt(),
+		Trying: d.GetTrying(),
 	}
 }
 

@@ -36,12 +36,12 @@ func New(limits Limits, config Config) kit.Entity {
 		Queries: queries(),
 		Perform: config.perform,
 		Creates: kit.Is(func(c *taskpb.Command) bool { return c.GetCreate() != nil }),
-		Busy:    kit.Is(func(s *taskpb.State) bool { return s.GetRun() != nil }),
+		Busy:    kit.Is(func(s *taskpb.State) bool { return s.GetRun() != nil || s.GetCallback().GetTrying() }),
 		Running: ListRunning,
-		Due: kit.Due{List: ListDue, Command: func(id string) proto.Message {
+		Due: kit.Due{List: ListDue, Ahead: limits.CallbackTimeout, Command: func(id string) proto.Message {
 			return &taskpb.Command{TaskId: id, Body: &taskpb.Command_Due{Due: &taskpb.Due{}}}
 		}},
-	}.WorkedBy(config.Pool, config.Callbacks)
+	}.WorkedBy(config.Pool, config.Callbacks, kit.Is(func(s *taskpb.State) bool { return s.GetRun() != nil }))
 }
 
 func (c Config) perform(at kit.Ref, effect machine.Effect) proto.Message {

@@ -47,7 +47,7 @@ func rules(limits Limits) machine.Machine {
 		Project:     project,
 		Reply:       replyOf,
 		Recover: func(s *taskpb.State) *taskpb.Command {
-			if s.GetRun() == nil {
+			if s.GetRun() == nil && !s.GetCallback().GetTrying() {
 				return nil
 			}
 			return &taskpb.Command{TaskId: s.GetId(), Body: &taskpb.Command_Recover{Recover: &taskpb.Recover{}}}

@@ -19,6 +19,9 @@ const (
 
 // recover has a run driven that was open when the task was loaded.
 func (r *request) recover(*taskpb.Recover) *machine.Failure {
+	if step, lost := r.limits.callbacks().Lost(deliveryOf(r.Before.GetCallback()), r.Now); lost {
+		r.callStep(r.Before.GetCallback(), step)
+	}
 	if r.Before.GetRun() != nil {
 		r.drive()
 	}

@@ -152,7 +152,9 @@ func TestWalk(t *testing.T) {
 				w.epoch++
 				w.posts = nil
 				if command := w.entity.Machine.OnActivate(w.entity.State, machine.Env{Epoch: w.epoch}); command != nil {
-					w.driven = nil
+					if w.state().GetRun() != nil {
+						w.driven = nil
+					}
 					recoverTask, _ := command.(*taskpb.Command)
 					w.do(t, recoverTask)
 				}

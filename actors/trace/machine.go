@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/quota"
 	"parley/actors/core/tracing"
 	"parley/actors/kit"
 	"parley/actors/machine"
@@ -41,7 +42,7 @@ type Conversations struct {
 func New(conversations Conversations) kit.Entity {
 	sessions := rules().Entity()
 	sessions.Unkept = true
-	sessions.Queries = []kit.Query{kit.Peek(readSession), kit.Read(readEvents), kit.Scan(conversations.readThreads), kit.Scan(readThread), kit.Scan(readRecent)}
+	sessions.Queries = []kit.Query{kit.Peek(readSession), kit.Read(readEvents), kit.Scan(conversations.readThreads), kit.Scan(readThread), kit.Scan(readRecent), kit.Scan(readKept)}
 	return sessions
 }
 
@@ -114,7 +115,7 @@ func put(s *step, c *tracepb.Put) *machine.Failure {
 	}
 	s.Emit(&tracepb.Event{Body: &tracepb.Event_Put{Put: &tracepb.Put{
 		TenantId: c.GetTenantId(), ProjectId: c.GetProjectId(), SessionId: c.GetSessionId(), Thread: c.GetThread(), Record: c.GetRecord(),
-		Events: fresh, Said: c.GetSaid(), Starts: c.GetStarts(), Partly: c.GetPartly(), KeepMs: c.GetKeepMs(), Entity: s.Command.GetId(),
+		Events: fresh, Said: c.GetSaid(), Starts: c.GetStarts(), Partly: c.GetPartly(), KeepMs: c.GetKeepMs(), Entity: s.Command.GetId(), UserId: c.GetUserId(),
 	}}})
 	answer := reply(s.State())
 	answer.Stored, answer.LeftOut = int64(len(c.GetEvents())-left), int64(left)
@@ -138,7 +139,9 @@ func timely(s *step, c *tracepb.Put, events []*tracepb.Happening) []*tracepb.Hap
 func apply(s *tracepb.Session, event *tracepb.Event) *tracepb.Session {
 	c, now := event.GetPut(), event.GetCreatedAt()
 	if s == nil {
-		s = &tracepb.Session{Id: c.GetEntity(), CreatedAt: now, TenantId: c.GetTenantId(), ProjectId: c.GetProjectId(), SessionId: c.GetSessionId()}
+		s = &tracepb.Session{
+			Id: c.GetEntity(), CreatedAt: now, TenantId: c.GetTenantId(), ProjectId: c.GetProjectId(), SessionId: c.GetSessionId(), UserId: c.GetUserId(),
+		}
 	}
 	r := tracing.Merge(s.GetRecord(), c.GetRecord())
 	r.StartedAt = cmp.Or(r.GetStartedAt(), s.GetCreatedAt())
@@ -173,11 +176,26 @@ func project(before, after *tracepb.Session, events []proto.Message, into *logpb
 			into.Items = append(into.Items, &logpb.Item{Table: TableEvents, Key: keyOf(number), Value: value})
 		}
 	}
+	counted(before, after, into)
 	if before != nil && after != nil && before.GetThread() == after.GetThread() {
 		return
 	}
 	listed(before, -1, into)
 	listed(after, 1, into)
+}
+
+// counted counts a session that is new, or is removed, for whom quotas ask of it.
+func counted(before, after *tracepb.Session, into *logpb.Append) {
+	s, delta := after, int64(1)
+	switch {
+	case before != nil && after != nil:
+		return
+	case after == nil:
+		s, delta = before, -1
+	}
+	for _, of := range quota.Places(s.GetProjectId(), s.GetUserId()) {
+		into.Counts = append(into.Counts, &logpb.Count{Name: keptOf(s.GetTenantId(), of[0], of[1]), Delta: delta})
+	}
 }
 
 // keyOf is the key of the row of an event.
@@ -203,3 +221,9 @@ func listed(s *tracepb.Session, delta int64, into *logpb.Append) {
 func sessionsOf(tenant, project string) string { return "trace/sessions/" + tenant + "/" + project }
 func threadsOf(tenant, project string) string  { return "trace/threads/" + tenant + "/" + project }
 func membersOf(thread string) string           { return "trace/members/" + thread }
+
+// keptOf names the counter of the sessions that are kept: of a tenant, of one project or of all (empty), of who reported them first or of
+// anybody (empty).
+func keptOf(tenant, project, user string) string {
+	return "trace/n/" + machine.ListPart(tenant) + "/" + machine.ListPart(project) + "/" + machine.ListPart(user)
+}

@@ -218,3 +218,12 @@ func readRecent(ctx context.Context, from kit.Lists, query *tracepb.RecentQuery)
 	reply.Sessions = sessions[:min(len(sessions), int(query.GetLimit()))]
 	return reply, err
 }
+
+// readKept adds up how many sessions are kept.
+func readKept(ctx context.Context, from kit.Lists, query *tracepb.KeptQuery) (*tracepb.KeptReply, error) {
+	counts, err := from.Counts(ctx, keptOf(query.GetTenantId(), query.GetProjectId(), query.GetUserId()))
+	if err != nil {
+		return nil, err
+	}
+	return &tracepb.KeptReply{Sessions: counts[0]}, nil
+}

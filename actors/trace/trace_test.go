@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,15 +87,24 @@ func TestFull(t *testing.T) {
 func TestRows(t *testing.T) {
 	rules := trace.New(trace.Conversations{}).Machine
 	var state proto.Message
-	listed, rows := map[string]int{}, 0
+	listed, counted, rows := map[string]int{}, map[string]int64{}, 0
+	now := int64(7)
 	do := func(command *tracepb.Command) {
-		decision, refused := rules.Decide(state, command, machine.Env{Now: time.UnixMilli(7)})
+		decision, refused := rules.Decide(state, command, machine.Env{Now: time.UnixMilli(now)})
 		require.Nil(t, refused)
 		after, into := rules.Evolve(state, decision.Events), &logpb.Append{}
+		if decision.Delete {
+			after = nil
+		}
 		rules.Project(state, after, decision.Events, into)
 		for _, l := range into.GetListings() {
 			if listed[l.GetList()]++; l.GetDelete() {
 				listed[l.GetList()] -= 2
+			}
+		}
+		for _, n := range into.GetCounts() {
+			if strings.HasPrefix(n.GetName(), "trace/n/") {
+				counted[n.GetName()] += n.GetDelta()
 			}
 		}
 		for _, item := range into.GetItems() {
@@ -103,7 +113,9 @@ func TestRows(t *testing.T) {
 		}
 		state = after
 	}
-	do(put("trace_1", events(0, 2), false))
+	first := put("trace_1", events(0, 2), false)
+	first.GetPut().UserId = "u"
+	do(first)
 	do(put("trace_1", events(1, 2), false))
 	require.Equal(t, 3, rows)
 	require.Equal(t, map[string]int{"trace/due": 1, "trace/sessions/t/p": 1, "trace/threads/t/p": 1}, listed)
@@ -111,6 +123,14 @@ func TestRows(t *testing.T) {
 	threaded.GetPut().Thread = "thread_1"
 	do(threaded)
 	require.Equal(t, map[string]int{"trace/due": 1, "trace/sessions/t/p": 1, "trace/threads/t/p": 0, "trace/members/thread_1": 1}, listed)
+	kept := func(each int64) map[string]int64 {
+		return map[string]int64{"trace/n/t//": each, "trace/n/t/p/": each, "trace/n/t//u": each, "trace/n/t/p/u": each}
+	}
+	require.Equal(t, kept(1), counted, "once, for who reported it first")
+	now += 1000
+	do(&tracepb.Command{Id: "trace_1", Body: &tracepb.Command_Due{Due: &tracepb.Due{}}})
+	require.Nil(t, state)
+	require.Equal(t, kept(0), counted)
 }
 
 // BenchmarkPut is what the rules and rows of a batch of 200 events take, in events per second.

@@ -244,11 +244,20 @@ func TestClientOverNodes(t *testing.T) {
 				}
 			}
 		}
+		posts := make(chan string, 16) // by their ids; the first is not answered
+		var first sync.Once
+		hears := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			posts <- r.Header.Get("X-Service-Event-Id")
+			first.Do(func() { <-r.Context().Done() })
+		}))
+		t.Cleanup(hears.Close)
 		keep := n.order("quick", "kept", nil)
 		kept := doors[victim].post(t, "/agents/responses", keep, keyed("kept")...)
 		kept.fits(200, responseShape(nil))
-		asks := doors[victim].post(t, "/agents/responses", n.order("worker", script(calls(wipe("lost-1")), part{Text: "wiped"}), object1{"session_id": of("worker", true), "background": true})).
-			fits(202, runShape(nil))
+		asks := doors[victim].post(t, "/agents/responses", n.order("worker", script(calls(wipe("lost-1")), part{Text: "wiped"}), object1{
+			"session_id": of("worker", true), "background": true, "callback_url": hears.URL,
+		})).fits(202, runShape(nil))
 		require.Equal(t, "requires_action", at(0).ends(t, asks.text("id"), "requires_action").text("status"))
 		action := n.read(t, asks.text("session_id")).at("pending_actions").list()[0].text("id")
 		var runs []tree
@@ -271,6 +280,7 @@ func TestClientOverNodes(t *testing.T) {
 		require.Eventually(t, func() bool { return shop.lastAsked(`"late"`) != nil }, waitLong, waitStep)
 		n.agent(t, "reached", object1{"modelKey": "stand-in"}, object1{"a2a": object1{"enabled": true}})
 		followed := a2aMeetsTheKill(t, n, doors[victim], of("reached", true))
+		attempted := <-posts // and under way
 		require.NoError(t, c.Node(victim).Kill())
 		begun := time.Now()
 		left := []apiCaller{at(0), at(2)}
@@ -283,6 +293,9 @@ func TestClientOverNodes(t *testing.T) {
 			require.Len(t, left[i%2].insist(t, "GET", "/agents/sessions/"+run.text("session_id")+"/messages", nil).fits(200, anyObject).at("data").list(), 2)
 		}
 		t.Logf("all runs over %v after the node's end", time.Since(begun))
+		require.Equal(t, attempted, <-posts, "what was being told when the node died")
+		t.Logf("told again at most %v after the node's end", time.Since(begun))
+		require.Less(t, time.Since(begun), 45*time.Second, "before the attempt would count as lost")
 		left[0].insist(t, "POST", "/agents/sessions/"+asks.text("session_id")+"/actions/"+action, object1{"resolution": allow}).fits(202, runShape(nil))
 		require.Contains(t, left[1].ends(t, asks.text("id"), "succeeded").at("result").said(), "wiped")
 		require.Len(t, shop.uses("wipe", "lost-1"), 1)

@@ -20,7 +20,7 @@ import (
 func TestClientCluster(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "parley.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(houseConfig+"provider_encryption_secret: the same on every node\nsse: {ping: 300ms}\n"), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(houseConfig+"provider_encryption_secret: the same on every node\nsse: {ping: 300ms}\naccounts: {session_secret: the same on every node and long enough}\n"), 0o600))
 	c := newCluster(t, 3, false, "--config", file)
 	require.NoError(t, c.Start(t.Context()))
 	require.NoError(t, c.awaitSettled(t.Context(), 3))
@@ -105,6 +105,7 @@ func TestClientCluster(t *testing.T) {
 		}
 	})
 	t.Run("plan_and_names_hold_at_once", func(t *testing.T) { planHoldsAtOnce(t, members) })
+	t.Run("quotas_hold_at_once", func(t *testing.T) { quotasHoldAtOnce(t, members) })
 	t.Run("audio_at_any_node", func(t *testing.T) { audioAtAnyNode(t, n, members) })
 	t.Run("month_of_a_free_tenant", func(t *testing.T) {
 		free := newTenant(t, members[0], "FREE")

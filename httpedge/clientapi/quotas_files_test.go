@@ -34,7 +34,21 @@ type ledger struct {
 
 func newLedger(t *testing.T) *ledger {
 	t.Helper()
-	c, rules, entities, ids := &ledger{}, allowance.New().Machine, endpointtest.Entities{}, new(endpointtest.IDs)
+	c := &ledger{}
+	c.open(t, endpointtest.Entities{}, c.of)
+	return c
+}
+
+// open opens the door, whose allowance is among other entities.
+func (c *ledger) open(t *testing.T, entities endpointtest.Entities, policies func(string) []*quota.Policy) {
+	t.Helper()
+	rules, ids := allowance.New().Machine, new(endpointtest.IDs)
+	endpointtest.On(entities, func(context.Context, *allowancepb.UsedQuery) (*allowancepb.UsedReply, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		state, _ := c.state.(*allowancepb.State)
+		return &allowancepb.UsedReply{State: state}, nil
+	})
 	endpointtest.On(entities, func(_ context.Context, command *allowancepb.Command) (*allowancepb.Reply, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -47,10 +61,9 @@ func newLedger(t *testing.T) *ledger {
 		return reply, nil
 	})
 	c.Door = spending.New(spending.Config{
-		Entities: entities, Policies: c.of, Logger: slog.New(slog.DiscardHandler), NewID: ids.NewID, IDFrom: ids.NewIDFrom,
+		Entities: entities, Policies: policies, Logger: slog.New(slog.DiscardHandler), NewID: ids.NewID, IDFrom: ids.NewIDFrom,
 	})
 	t.Cleanup(func() { c.Stop(context.WithoutCancel(t.Context())) })
-	return c
 }
 
 func (c *ledger) of(string) []*quota.Policy {

@@ -71,6 +71,9 @@ func (w *traced) do(kind kit.Entity, id string, command proto.Message) (proto.Me
 		return nil, refused
 	}
 	after, into := kind.Machine.Evolve(before, decision.Events), &logpb.Append{}
+	if decision.Delete {
+		after = nil
+	}
 	kind.Machine.Project(before, after, decision.Events, into)
 	for _, row := range into.GetListings() {
 		if w.lists[row.GetList()] == nil {
@@ -84,7 +87,9 @@ func (w *traced) do(kind kit.Entity, id string, command proto.Message) (proto.Me
 	for _, n := range into.GetCounts() {
 		w.counts[n.GetName()] += n.GetDelta()
 	}
-	w.heads[id] = after
+	if w.heads[id] = after; decision.Delete {
+		delete(w.heads, id)
+	}
 	return decision.Reply, nil
 }
 
@@ -133,6 +138,8 @@ func (v itemsOf) Items(_ string, query kit.ItemQuery, visit func(key, value []by
 
 // Counts implements kit.Lists.
 func (w *traced) Counts(_ context.Context, names ...string) (all []int64, _ error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, name := range names {
 		all = append(all, w.counts[name])
 	}
@@ -225,7 +232,11 @@ func serveTraces(t *testing.T) *traceKit {
 			return nil, conversation.Missing()
 		})
 		parts.Entities, parts.IDs, parts.Door, parts.CanTrace = entities, new(endpointtest.IDs), k.door, func() bool { return k.ready }
+		onRead[*tracepb.KeptReply, *tracepb.KeptQuery](entities, k.world)
 		parts.Policies = policiesOf(parts.Catalog)
+		sessions := &ledger{}
+		sessions.open(t, entities, parts.Policies)
+		parts.FileDoor = sessions
 		return nil
 	})
 	return k

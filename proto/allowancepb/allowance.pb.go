@@ -34,6 +34,7 @@ const (
 	Measure_TOKENS   Measure = 3
 	Measure_FILES    Measure = 4
 	Measure_STORAGE  Measure = 5 // bytes of files
+	Measure_SESSIONS Measure = 6 // that programs report
 )
 
 // Enum value maps for Measure.
@@ -45,6 +46,7 @@ var (
 		3: "TOKENS",
 		4: "FILES",
 		5: "STORAGE",
+		6: "SESSIONS",
 	}
 	Measure_value = map[string]int32{
 		"NOTHING":  0,
@@ -53,6 +55,7 @@ var (
 		"TOKENS":   3,
 		"FILES":    4,
 		"STORAGE":  5,
+		"SESSIONS": 6,
 	}
 )
 
@@ -93,6 +96,7 @@ const (
 	Unit_HOUR    Unit = 3
 	Unit_DAY     Unit = 4
 	Unit_MONTH   Unit = 5
+	Unit_MOMENT  Unit = 6 // no window: what is on its way
 )
 
 // Enum value maps for Unit.
@@ -104,6 +108,7 @@ var (
 		3: "HOUR",
 		4: "DAY",
 		5: "MONTH",
+		6: "MOMENT",
 	}
 	Unit_value = map[string]int32{
 		"FOREVER": 0,
@@ -112,6 +117,7 @@ var (
 		"HOUR":    3,
 		"DAY":     4,
 		"MONTH":   5,
+		"MOMENT":  6,
 	}
 )
 
@@ -346,6 +352,7 @@ type Call struct {
 	Files         int64                  `protobuf:"varint,11,opt,name=files,proto3" json:"files,omitempty"`                      // that it brings
 	Bytes         int64                  `protobuf:"varint,12,opt,name=bytes,proto3" json:"bytes,omitempty"`                      // of them; of a file that still comes as many as came
 	AsOf          uint64                 `protobuf:"varint,13,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`            // last_seq of the allowance before it was counted what there is
+	Sessions      int64                  `protobuf:"varint,14,opt,name=sessions,proto3" json:"sessions,omitempty"`                // new ones that it reports
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -485,6 +492,13 @@ func (x *Call) GetAsOf() uint64 {
 	return 0
 }
 
+func (x *Call) GetSessions() int64 {
+	if x != nil {
+		return x.Sessions
+	}
+	return 0
+}
+
 // State is the head record.
 type State struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -494,7 +508,7 @@ type State struct {
 	Used          []*Used                `protobuf:"bytes,4,rep,name=used,proto3" json:"used,omitempty"`
 	Running       []*Call                `protobuf:"bytes,5,rep,name=running,proto3" json:"running,omitempty"`                    // in the order in which they were let in
 	Waiting       []*Call                `protobuf:"bytes,6,rep,name=waiting,proto3" json:"waiting,omitempty"`                    // in line
-	Kept          []*Kept                `protobuf:"bytes,7,rep,name=kept,proto3" json:"kept,omitempty"`                          // whose files were stored not long ago
+	Kept          []*Kept                `protobuf:"bytes,7,rep,name=kept,proto3" json:"kept,omitempty"`                          // whose files, or sessions, were stored not long ago
 	KeptFrom      uint64                 `protobuf:"varint,8,opt,name=kept_from,json=keptFrom,proto3" json:"kept_from,omitempty"` // those that were settled up to there are not known any more
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -586,7 +600,7 @@ func (x *State) GetKeptFrom() uint64 {
 	return 0
 }
 
-// Kept is a call whose files count, by now, among what there is.
+// Kept is a call whose files, or sessions, count, by now, among what there is.
 type Kept struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"` // of its settlement
@@ -847,7 +861,7 @@ type Settled struct {
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Cost          int64                  `protobuf:"varint,2,opt,name=cost,proto3" json:"cost,omitempty"`
 	Tokens        int64                  `protobuf:"varint,3,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	Unkept        bool                   `protobuf:"varint,4,opt,name=unkept,proto3" json:"unkept,omitempty"` // its files were not kept: they do not count
+	Unkept        bool                   `protobuf:"varint,4,opt,name=unkept,proto3" json:"unkept,omitempty"` // its files, or sessions, were not kept: they do not count
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1564,7 +1578,7 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\ameasure\x18\x02 \x01(\x0e2\x19.parley.allowance.MeasureR\ameasure\x12*\n" +
 	"\x04unit\x18\x03 \x01(\x0e2\x16.parley.allowance.UnitR\x04unit\x12\x14\n" +
 	"\x05start\x18\x04 \x01(\x03R\x05start\x12\x16\n" +
-	"\x06amount\x18\x05 \x01(\x03R\x06amount\"\xfb\x02\n" +
+	"\x06amount\x18\x05 \x01(\x03R\x06amount\"\x97\x03\n" +
 	"\x04Call\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04want\x18\x02 \x01(\x03R\x04want\x12\x12\n" +
@@ -1582,7 +1596,8 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	" \x01(\tR\btenantId\x12\x14\n" +
 	"\x05files\x18\v \x01(\x03R\x05files\x12\x14\n" +
 	"\x05bytes\x18\f \x01(\x03R\x05bytes\x12\x13\n" +
-	"\x05as_of\x18\r \x01(\x04R\x04asOf\"\xaa\x02\n" +
+	"\x05as_of\x18\r \x01(\x04R\x04asOf\x12\x1a\n" +
+	"\bsessions\x18\x0e \x01(\x03R\bsessions\"\xaa\x02\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\blast_seq\x18\x02 \x01(\x04R\alastSeq\x12\x1d\n" +
@@ -1653,7 +1668,7 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\tUsedQuery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\":\n" +
 	"\tUsedReply\x12-\n" +
-	"\x05state\x18\x01 \x01(\v2\x17.parley.allowance.StateR\x05state*R\n" +
+	"\x05state\x18\x01 \x01(\v2\x17.parley.allowance.StateR\x05state*`\n" +
 	"\aMeasure\x12\v\n" +
 	"\aNOTHING\x10\x00\x12\b\n" +
 	"\x04COST\x10\x01\x12\f\n" +
@@ -1661,7 +1676,8 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\n" +
 	"\x06TOKENS\x10\x03\x12\t\n" +
 	"\x05FILES\x10\x04\x12\v\n" +
-	"\aSTORAGE\x10\x05*I\n" +
+	"\aSTORAGE\x10\x05\x12\f\n" +
+	"\bSESSIONS\x10\x06*U\n" +
 	"\x04Unit\x12\v\n" +
 	"\aFOREVER\x10\x00\x12\n" +
 	"\n" +
@@ -1670,7 +1686,9 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\x06MINUTE\x10\x02\x12\b\n" +
 	"\x04HOUR\x10\x03\x12\a\n" +
 	"\x03DAY\x10\x04\x12\t\n" +
-	"\x05MONTH\x10\x05B\x1aZ\x18parley/proto/allowancepbb\x06proto3"
+	"\x05MONTH\x10\x05\x12\n" +
+	"\n" +
+	"\x06MOMENT\x10\x06B\x1aZ\x18parley/proto/allowancepbb\x06proto3"
 
 var (
 	file_allowancepb_allowance_proto_rawDescOnce sync.Once

@@ -85,7 +85,7 @@ type Delivery struct {
 	At            int64                  `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`                       // when the owner came to what the message tells
 	Attempt       uint32                 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`             // the next one, from 1
 	NextAt        int64                  `protobuf:"varint,5,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"` // when it is due
-	Trying        bool                   `protobuf:"varint,6,opt,name=trying,proto3" json:"trying,omitempty"`               // of a mail: an attempt is under way, for the owner of that moment
+	Trying        bool                   `protobuf:"varint,6,opt,name=trying,proto3" json:"trying,omitempty"`               // an attempt is under way, for the owner of that moment
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -832,6 +832,7 @@ type Callback struct {
 	Attempt       uint32                 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`             // the next one; the first is made at once
 	NextAt        int64                  `protobuf:"varint,5,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"` // when it is due, unless the one under way is heard of before
 	Id            string                 `protobuf:"bytes,6,opt,name=id,proto3" json:"id,omitempty"`                        // of the delivery; empty = by an earlier release
+	Trying        bool                   `protobuf:"varint,7,opt,name=trying,proto3" json:"trying,omitempty"`               // an attempt is under way, for the owner of that moment
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -906,6 +907,13 @@ func (x *Callback) GetId() string {
 		return x.Id
 	}
 	return ""
+}
+
+func (x *Callback) GetTrying() bool {
+	if x != nil {
+		return x.Trying
+	}
+	return false
 }
 
 type Outcome struct {
@@ -2462,14 +2470,15 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"\bmetadata\x18\x03 \x01(\fR\bmetadata\x120\n" +
 	"\x05usage\x18\x04 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x12\x1d\n" +
 	"\n" +
-	"created_at\x18\x05 \x01(\x03R\tcreatedAt\"\xa0\x01\n" +
+	"created_at\x18\x05 \x01(\x03R\tcreatedAt\"\xb8\x01\n" +
 	"\bCallback\x12+\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x13.parley.task.StatusR\x06status\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x0e\n" +
 	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x18\n" +
 	"\aattempt\x18\x04 \x01(\rR\aattempt\x12\x17\n" +
 	"\anext_at\x18\x05 \x01(\x03R\x06nextAt\x12\x0e\n" +
-	"\x02id\x18\x06 \x01(\tR\x02id\"\x80\x01\n" +
+	"\x02id\x18\x06 \x01(\tR\x02id\x12\x16\n" +
+	"\x06trying\x18\a \x01(\bR\x06trying\"\x80\x01\n" +
 	"\aOutcome\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x1d\n" +

@@ -480,8 +480,9 @@ type Session struct {
 	Said          *Numbers               `protobuf:"bytes,12,opt,name=said,proto3" json:"said,omitempty"`       // by summaries: the most of each
 	Models        []string               `protobuf:"bytes,13,rep,name=models,proto3" json:"models,omitempty"`   // of the events, in the order in which they came
 	Tools         []string               `protobuf:"bytes,14,rep,name=tools,proto3" json:"tools,omitempty"`
-	Seen          []byte                 `protobuf:"bytes,15,opt,name=seen,proto3" json:"seen,omitempty"`     // of each event that is stored: 8 bytes of the hash of its id
-	Thread        string                 `protobuf:"bytes,16,opt,name=thread,proto3" json:"thread,omitempty"` // thread_..., the entity; empty = the session is a thread of its own
+	Seen          []byte                 `protobuf:"bytes,15,opt,name=seen,proto3" json:"seen,omitempty"`                   // of each event that is stored: 8 bytes of the hash of its id
+	Thread        string                 `protobuf:"bytes,16,opt,name=thread,proto3" json:"thread,omitempty"`               // thread_..., the entity; empty = the session is a thread of its own
+	UserId        string                 `protobuf:"bytes,17,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"` // who reported it first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -624,6 +625,13 @@ func (x *Session) GetSeen() []byte {
 func (x *Session) GetThread() string {
 	if x != nil {
 		return x.Thread
+	}
+	return ""
+}
+
+func (x *Session) GetUserId() string {
+	if x != nil {
+		return x.UserId
 	}
 	return ""
 }
@@ -817,6 +825,7 @@ type Put struct {
 	Entity        string                 `protobuf:"bytes,12,opt,name=entity,proto3" json:"entity,omitempty"`                                             // of an event: the id of the session's entity
 	MaxEvents     *int64                 `protobuf:"varint,13,opt,name=max_events,json=maxEvents,proto3,oneof" json:"max_events,omitempty"`               // of a command: how many events the session may have by a quota policy
 	MaxDurationMs *int64                 `protobuf:"varint,14,opt,name=max_duration_ms,json=maxDurationMs,proto3,oneof" json:"max_duration_ms,omitempty"` // of a command: how long after its start its events may be by a quota policy
+	UserId        string                 `protobuf:"bytes,15,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`                               // who reports it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -947,6 +956,13 @@ func (x *Put) GetMaxDurationMs() int64 {
 		return *x.MaxDurationMs
 	}
 	return 0
+}
+
+func (x *Put) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
 }
 
 type Due struct {
@@ -2105,6 +2121,111 @@ func (x *RecentReply) GetTokens() map[int64]int64 {
 	return nil
 }
 
+// KeptQuery counts the sessions that are kept of a tenant, of one project or of all (empty), of who reported them first or of anybody (empty).
+type KeptQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TenantId      string                 `protobuf:"bytes,1,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	ProjectId     string                 `protobuf:"bytes,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	UserId        string                 `protobuf:"bytes,3,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeptQuery) Reset() {
+	*x = KeptQuery{}
+	mi := &file_tracepb_trace_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeptQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeptQuery) ProtoMessage() {}
+
+func (x *KeptQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_tracepb_trace_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeptQuery.ProtoReflect.Descriptor instead.
+func (*KeptQuery) Descriptor() ([]byte, []int) {
+	return file_tracepb_trace_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *KeptQuery) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+func (x *KeptQuery) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *KeptQuery) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+type KeptReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sessions      int64                  `protobuf:"varint,1,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeptReply) Reset() {
+	*x = KeptReply{}
+	mi := &file_tracepb_trace_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeptReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeptReply) ProtoMessage() {}
+
+func (x *KeptReply) ProtoReflect() protoreflect.Message {
+	mi := &file_tracepb_trace_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeptReply.ProtoReflect.Descriptor instead.
+func (*KeptReply) Descriptor() ([]byte, []int) {
+	return file_tracepb_trace_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *KeptReply) GetSessions() int64 {
+	if x != nil {
+		return x.Sessions
+	}
+	return 0
+}
+
 var File_tracepb_trace_proto protoreflect.FileDescriptor
 
 const file_tracepb_trace_proto_rawDesc = "" +
@@ -2173,7 +2294,7 @@ const file_tracepb_trace_proto_rawDesc = "" +
 	"\bmetadata\x18\r \x03(\v2\".parley.trace.Record.MetadataEntryR\bmetadata\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe8\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x81\x04\n" +
 	"\aSession\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\blast_seq\x18\x02 \x01(\x04R\alastSeq\x12\x1b\n" +
@@ -2196,7 +2317,8 @@ const file_tracepb_trace_proto_rawDesc = "" +
 	"\x06models\x18\r \x03(\tR\x06models\x12\x14\n" +
 	"\x05tools\x18\x0e \x03(\tR\x05tools\x12\x12\n" +
 	"\x04seen\x18\x0f \x01(\fR\x04seen\x12\x16\n" +
-	"\x06thread\x18\x10 \x01(\tR\x06thread\"g\n" +
+	"\x06thread\x18\x10 \x01(\tR\x06thread\x12\x17\n" +
+	"\auser_id\x18\x11 \x01(\tR\x06userId\"g\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1d\n" +
 	"\n" +
@@ -2209,7 +2331,7 @@ const file_tracepb_trace_proto_rawDesc = "" +
 	"\x03put\x18\n" +
 	" \x01(\v2\x11.parley.trace.PutH\x00R\x03put\x12%\n" +
 	"\x03due\x18\v \x01(\v2\x11.parley.trace.DueH\x00R\x03dueB\x06\n" +
-	"\x04body\"\xed\x03\n" +
+	"\x04body\"\x86\x04\n" +
 	"\x03Put\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -2228,7 +2350,8 @@ const file_tracepb_trace_proto_rawDesc = "" +
 	"\x06entity\x18\f \x01(\tR\x06entity\x12\"\n" +
 	"\n" +
 	"max_events\x18\r \x01(\x03H\x00R\tmaxEvents\x88\x01\x01\x12+\n" +
-	"\x0fmax_duration_ms\x18\x0e \x01(\x03H\x01R\rmaxDurationMs\x88\x01\x01B\r\n" +
+	"\x0fmax_duration_ms\x18\x0e \x01(\x03H\x01R\rmaxDurationMs\x88\x01\x01\x12\x17\n" +
+	"\auser_id\x18\x0f \x01(\tR\x06userIdB\r\n" +
 	"\v_max_eventsB\x12\n" +
 	"\x10_max_duration_ms\"\x05\n" +
 	"\x03Due\"\xc0\x01\n" +
@@ -2321,7 +2444,14 @@ const file_tracepb_trace_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a9\n" +
 	"\vTokensEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x03R\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\x16Z\x14parley/proto/tracepbb\x06proto3"
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"`\n" +
+	"\tKeptQuery\x12\x1b\n" +
+	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
+	"\n" +
+	"project_id\x18\x02 \x01(\tR\tprojectId\x12\x17\n" +
+	"\auser_id\x18\x03 \x01(\tR\x06userId\"'\n" +
+	"\tKeptReply\x12\x1a\n" +
+	"\bsessions\x18\x01 \x01(\x03R\bsessionsB\x16Z\x14parley/proto/tracepbb\x06proto3"
 
 var (
 	file_tracepb_trace_proto_rawDescOnce sync.Once
@@ -2335,7 +2465,7 @@ func file_tracepb_trace_proto_rawDescGZIP() []byte {
 	return file_tracepb_trace_proto_rawDescData
 }
 
-var file_tracepb_trace_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_tracepb_trace_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_tracepb_trace_proto_goTypes = []any{
 	(*Numbers)(nil),       // 0: parley.trace.Numbers
 	(*Happening)(nil),     // 1: parley.trace.Happening
@@ -2362,17 +2492,19 @@ var file_tracepb_trace_proto_goTypes = []any{
 	(*ThreadFound)(nil),   // 22: parley.trace.ThreadFound
 	(*RecentQuery)(nil),   // 23: parley.trace.RecentQuery
 	(*RecentReply)(nil),   // 24: parley.trace.RecentReply
-	nil,                   // 25: parley.trace.Numbers.EventCountsEntry
-	nil,                   // 26: parley.trace.Happening.MetadataEntry
-	nil,                   // 27: parley.trace.Record.MetadataEntry
-	nil,                   // 28: parley.trace.RecentReply.DaysEntry
-	nil,                   // 29: parley.trace.RecentReply.TokensEntry
+	(*KeptQuery)(nil),     // 25: parley.trace.KeptQuery
+	(*KeptReply)(nil),     // 26: parley.trace.KeptReply
+	nil,                   // 27: parley.trace.Numbers.EventCountsEntry
+	nil,                   // 28: parley.trace.Happening.MetadataEntry
+	nil,                   // 29: parley.trace.Record.MetadataEntry
+	nil,                   // 30: parley.trace.RecentReply.DaysEntry
+	nil,                   // 31: parley.trace.RecentReply.TokensEntry
 }
 var file_tracepb_trace_proto_depIdxs = []int32{
-	25, // 0: parley.trace.Numbers.event_counts:type_name -> parley.trace.Numbers.EventCountsEntry
+	27, // 0: parley.trace.Numbers.event_counts:type_name -> parley.trace.Numbers.EventCountsEntry
 	0,  // 1: parley.trace.Happening.numbers:type_name -> parley.trace.Numbers
-	26, // 2: parley.trace.Happening.metadata:type_name -> parley.trace.Happening.MetadataEntry
-	27, // 3: parley.trace.Record.metadata:type_name -> parley.trace.Record.MetadataEntry
+	28, // 2: parley.trace.Happening.metadata:type_name -> parley.trace.Happening.MetadataEntry
+	29, // 3: parley.trace.Record.metadata:type_name -> parley.trace.Record.MetadataEntry
 	2,  // 4: parley.trace.Session.record:type_name -> parley.trace.Record
 	0,  // 5: parley.trace.Session.counted:type_name -> parley.trace.Numbers
 	0,  // 6: parley.trace.Session.said:type_name -> parley.trace.Numbers
@@ -2392,8 +2524,8 @@ var file_tracepb_trace_proto_depIdxs = []int32{
 	3,  // 20: parley.trace.Group.sessions:type_name -> parley.trace.Session
 	20, // 21: parley.trace.ThreadFound.thread:type_name -> parley.trace.Group
 	3,  // 22: parley.trace.RecentReply.sessions:type_name -> parley.trace.Session
-	28, // 23: parley.trace.RecentReply.days:type_name -> parley.trace.RecentReply.DaysEntry
-	29, // 24: parley.trace.RecentReply.tokens:type_name -> parley.trace.RecentReply.TokensEntry
+	30, // 23: parley.trace.RecentReply.days:type_name -> parley.trace.RecentReply.DaysEntry
+	31, // 24: parley.trace.RecentReply.tokens:type_name -> parley.trace.RecentReply.TokensEntry
 	25, // [25:25] is the sub-list for method output_type
 	25, // [25:25] is the sub-list for method input_type
 	25, // [25:25] is the sub-list for extension type_name
@@ -2427,7 +2559,7 @@ func file_tracepb_trace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tracepb_trace_proto_rawDesc), len(file_tracepb_trace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

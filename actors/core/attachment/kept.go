@@ -3,6 +3,7 @@ package attachment
 import (
 	"slices"
 
+	"parley/actors/core/quota"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/logpb"
@@ -33,7 +34,7 @@ func Count(tenant, project string, was, is []*conversationpb.File, into *logpb.A
 			if file.CountedFor == nil {
 				continue
 			}
-			for _, of := range places(project, file.GetCountedFor()) {
+			for _, of := range quota.Places(project, file.GetCountedFor()) {
 				files, bytes := CountsOf(tenant, of[0], of[1])
 				add(files, sign)
 				add(bytes, sign*file.GetSize())
@@ -47,19 +48,4 @@ func Count(tenant, project string, was, is []*conversationpb.File, into *logpb.A
 			into.Counts = append(into.Counts, c)
 		}
 	}
-}
-
-// places are the projects and users for whom a file counts.
-func places(project, user string) [][2]string {
-	all := [][2]string{{"", ""}}
-	if project != "" {
-		all = append(all, [2]string{project, ""})
-	}
-	if user != "" {
-		all = append(all, [2]string{"", user})
-	}
-	if project != "" && user != "" {
-		all = append(all, [2]string{project, user})
-	}
-	return all
 }

@@ -28,19 +28,22 @@ type Pass interface {
 	Settle(cost, tokens int64)
 }
 
-// FileDoor is where files are let in that a request brings. It is safe for concurrent use.
+// FileDoor is where files are let in that a request brings, and sessions that it reports. It is safe for concurrent use.
 type FileDoor interface {
 	Guards(tenantID string) bool // as that of Door
 	// EnterFiles lets files in, or refuses them with a *Refusal, before they are stored. grows says that the last of them still comes: a pass
 	// is to be asked for what comes (More). A nil pass: nothing counts them.
 	EnterFiles(ctx context.Context, call *Call, grows bool) (FilePass, error)
+	// EnterSessions lets as many new sessions in as a call reports (Call.Sessions), all or none, before they are stored. A nil pass: nothing
+	// counts them.
+	EnterSessions(ctx context.Context, call *Call) (FilePass, error)
 }
 
-// FilePass is files that were let in. It must be told, once, what became of them.
+// FilePass is files, or sessions, that were let in. It must be told, once, what became of them.
 type FilePass interface {
 	// More asks for what came of the file that comes, in bytes and in all, before that is stored. After a refusal Unkept is to be called.
 	More(ctx context.Context, came int64) error
-	// Kept says that the files are stored, or may be, Unkept that they are not: then they do not count.
+	// Kept says that they are stored, or may be, Unkept that they are not: then they do not count.
 	Kept()
 	Unkept()
 }
@@ -98,11 +101,18 @@ func (f *Force) Binds() bool {
 func Reached(limit *allowancepb.Cap, amount, now int64) *Refusal {
 	if limit.GetUnit() == allowancepb.Unit_FOREVER {
 		full := &Refusal{Full: "files", Count: amount, Most: limit.GetMost()}
-		if limit.GetMeasure() == allowancepb.Measure_STORAGE {
+		switch limit.GetMeasure() {
+		case allowancepb.Measure_STORAGE:
 			full.Full = "storage"
+		case allowancepb.Measure_SESSIONS:
+			full.Full = "tracingSessions"
+		default:
 		}
 		full.Message = fmt.Sprintf("%s limit reached (%d/%d)", full.Full, full.Count, full.Most)
 		return full
+	}
+	if limit.GetUnit() == allowancepb.Unit_MOMENT {
+		return &Refusal{Message: fmt.Sprintf("Concurrent requests (%d) exceeds limit (%d)", amount, limit.GetMost()), RetryAfter: time.Second}
 	}
 	const cent = money.PerUSD / 100
 	window := windows()[max(int(limit.GetUnit()-allowancepb.Unit_SECOND), 0)]

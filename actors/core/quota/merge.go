@@ -18,12 +18,18 @@ type Call struct {
 	// Files is how many files it brings, Bytes how large they are together, Largest the largest of them; of one that still comes, how much
 	// of it has come.
 	Files, Bytes, Largest int64
+	// Sessions is how many new ones it reports.
+	Sessions int64
 	// Want is what it may cost at most, in nano-dollars, Need what it must have to be of any use.
 	Want, Need int64
 	// Free says that it costs nothing and takes no tokens: budgets and rates of tokens do not refuse it.
 	Free bool
 	// Part says that it is a part of a call that rates of requests count by themselves.
 	Part bool
+	// Inside says that it is made for a call that is on its way itself: it takes no place of its own among those that may be at once.
+	Inside bool
+	// Patient says that it waits for a place among those, as it does for money, instead of being refused at once.
+	Patient bool
 }
 
 // fits says whether a policy bounds a call.
@@ -83,21 +89,26 @@ func (f *Force) alert() {
 }
 
 func rank(c *allowancepb.Cap) int {
+	if c.GetUnit() == allowancepb.Unit_MOMENT {
+		return -1 // it bounds the request itself
+	}
 	order := map[allowancepb.Measure]int{
-		allowancepb.Measure_REQUESTS: 0, allowancepb.Measure_FILES: 1, allowancepb.Measure_STORAGE: 2, allowancepb.Measure_TOKENS: 3, allowancepb.Measure_COST: 4,
+		allowancepb.Measure_REQUESTS: 0, allowancepb.Measure_FILES: 1, allowancepb.Measure_STORAGE: 2, allowancepb.Measure_TOKENS: 3, allowancepb.Measure_COST: 4, allowancepb.Measure_SESSIONS: 5,
 	}
 	return order[c.GetMeasure()]*10 + int(c.GetUnit())
 }
 
-// Concern leaves those limits out that do not concern a call: of files one that brings none, and of money and tokens one that takes none,
-// so that a spent budget does not refuse what costs nothing.
+// Concern leaves those limits out that do not concern a call: of files and sessions one that brings none, and of money and tokens one
+// that takes none, so that a spent budget does not refuse what costs nothing.
 func (f *Force) Concern(call *Call) {
 	f.Caps = slices.DeleteFunc(f.Caps, func(c *allowancepb.Cap) bool {
 		switch c.GetMeasure() {
 		case allowancepb.Measure_REQUESTS:
-			return call.Part
+			return call.Part || call.Inside && c.GetUnit() == allowancepb.Unit_MOMENT
 		case allowancepb.Measure_FILES, allowancepb.Measure_STORAGE:
 			return call.Domain != File
+		case allowancepb.Measure_SESSIONS:
+			return call.Sessions == 0
 		case allowancepb.Measure_COST:
 			return call.Free || call.Domain == Tracing
 		case allowancepb.Measure_TOKENS:

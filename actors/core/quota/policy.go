@@ -53,6 +53,7 @@ const (
 	MaxFiles        = "maxFilesPerRequest"
 	MaxEvents       = "maxEventsPerSession" // of a reported session
 	MaxDuration     = "maxSessionDurationMs"
+	MaxConcurrent   = "maxConcurrentRequests" // that are on their way at once
 )
 
 // Limits are what a policy bounds, as clients write it.
@@ -81,13 +82,13 @@ func windows() []string { return []string{"perSecond", "perMinute", "perHour", "
 func perRequest() []string {
 	return []string{
 		MaxInputTokens, MaxOutputTokens, MaxTotalTokens, "maxVectorsPerUpsert", "maxQueryResults", "maxDimensions", MaxFileSize, MaxFiles,
-		MaxEvents, MaxDuration, "maxConcurrentRequests",
+		MaxEvents, MaxDuration, MaxConcurrent,
 	}
 }
 
 func quotas() []string {
 	return []string{
-		MaxProjects, MaxModels, "maxVectorIndexes", "maxVectorsTotal", "maxFileBuckets", MaxStorage, MaxFilesTotal, "maxTracingSessions",
+		MaxProjects, MaxModels, "maxVectorIndexes", "maxVectorsTotal", "maxFileBuckets", MaxStorage, MaxFilesTotal, MaxSessions,
 		MaxRetention, MaxAPITokens, MaxUsers, MaxAgents,
 	}
 }
@@ -217,6 +218,9 @@ func capsOf(record *directorypb.QuotaPolicy, limits *Limits) []*allowancepb.Cap 
 			}
 		}
 	}
+	if most, said := limits.PerRequest[MaxConcurrent]; said {
+		caps = append(caps, &allowancepb.Cap{Policy: id, Measure: allowancepb.Measure_REQUESTS, Unit: allowancepb.Unit_MOMENT, Most: most})
+	}
 	caps = append(caps, keptOf(record, limits)...)
 	if limits.Budget == nil {
 		return caps
@@ -234,7 +238,8 @@ func capsOf(record *directorypb.QuotaPolicy, limits *Limits) []*allowancepb.Cap 
 	return caps
 }
 
-// keptOf are the limits of the files that are kept. Files do not say by which token they were stored: policies of one bind nothing.
+// keptOf are the limits of the files and reported sessions that are kept. They do not say by which token they came: policies of one bind
+// nothing.
 func keptOf(record *directorypb.QuotaPolicy, limits *Limits) (caps []*allowancepb.Cap) {
 	user := ""
 	switch record.GetScope() {
@@ -247,7 +252,7 @@ func keptOf(record *directorypb.QuotaPolicy, limits *Limits) (caps []*allowancep
 	for _, what := range []struct {
 		name    string
 		measure allowancepb.Measure
-	}{{MaxFilesTotal, allowancepb.Measure_FILES}, {MaxStorage, allowancepb.Measure_STORAGE}} {
+	}{{MaxFilesTotal, allowancepb.Measure_FILES}, {MaxStorage, allowancepb.Measure_STORAGE}, {MaxSessions, allowancepb.Measure_SESSIONS}} {
 		if most, said := limits.Quotas[what.name]; said {
 			caps = append(caps, &allowancepb.Cap{Policy: record.GetId(), ProjectId: record.GetProjectId(), UserId: user, Measure: what.measure, Most: most})
 		}

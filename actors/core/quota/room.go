@@ -17,11 +17,27 @@ const (
 	MaxAgents    = "maxAgents"
 )
 
-// Names of the quotas of files that are kept, which an allowance counts beside what the shards do.
+// Names of the quotas of files and reported sessions that are kept, which an allowance counts beside what the shards do.
 const (
 	MaxFilesTotal = "maxFilesTotal"
 	MaxStorage    = "maxStorageBytes"
+	MaxSessions   = "maxTracingSessions"
 )
+
+// Places are the projects and users (empty = all) for whom something counts that is kept of them: each place has a counter of its own.
+func Places(project, user string) [][2]string {
+	all := [][2]string{{"", ""}}
+	if project != "" {
+		all = append(all, [2]string{project, ""})
+	}
+	if user != "" {
+		all = append(all, [2]string{"", user})
+	}
+	if project != "" && user != "" {
+		all = append(all, [2]string{project, user})
+	}
+	return all
+}
 
 // MaxRetention is for how many days what is reported is kept after the last that was heard of it.
 const MaxRetention = "maxTracingRetentionDays"

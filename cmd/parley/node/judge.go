@@ -46,7 +46,7 @@ func (j *judges) ask(ctx context.Context, by *guard.Payer, question *core.Questi
 		return "", errors.New("this node has only just begun")
 	}
 	answer, err := j.caller.Ask(ctx, &inference.Call{
-		TenantID: by.TenantID, ProjectID: by.ProjectID, UserID: by.UserID, TokenID: by.TokenID, Model: question.Model,
+		TenantID: by.TenantID, ProjectID: by.ProjectID, UserID: by.UserID, TokenID: by.TokenID, Model: question.Model, Inside: true,
 	}, &inference.Question{System: question.System, Text: question.Text, MaxTokens: judgeTokens, Time: judgeTime})
 	if err == nil {
 		return answer, nil

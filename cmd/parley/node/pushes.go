@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"parley/actors"
 	"parley/actors/conversation"
@@ -18,12 +19,12 @@ import (
 
 // tellPushes has the clients of A2A told of their tasks that asked for it. No redirect is followed: what authenticates a call is for
 // the address that was given.
-func (n *Node) tellPushes(deliveries *actors.Deliveries, conversations *actors.Kind) error {
+func (n *Node) tellPushes(deliveries *actors.Deliveries, conversations *actors.Kind, timeout time.Duration) error {
 	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: n.outbound.guard, Timeout: n.config.Client.CallbackTimeout, Stay: true})
 	if err != nil {
 		return err
 	}
-	actors.TellPushes(conversations, actors.Pushes{Attempt: n.pushAttempt, Sender: deliveries.Callbacks(actors.CallbacksConfig{
+	actors.TellPushes(conversations, actors.Pushes{Timeout: timeout, Attempt: n.pushAttempt, Sender: deliveries.Callbacks(actors.CallbacksConfig{
 		Poster: poster, Name: "parley_actors_push_notifications_total", Help: "Attempts to tell clients of A2A of a task, by outcome.",
 		Registerer: n.metrics,
 	})})

@@ -130,7 +130,7 @@ func (n *Node) newKinds(streams *actors.LiveStreams) ([]actors.Kind, error) {
 	for i := range runs {
 		streams.List(&runs[i])
 	}
-	if err = n.tellPushes(deliveries, &conversations); err != nil {
+	if err = n.tellPushes(deliveries, &conversations, limits.PushTimeout); err != nil {
 		return nil, err
 	}
 	webhooks, err := n.newWebhookKind()

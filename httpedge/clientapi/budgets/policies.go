@@ -44,8 +44,8 @@ func PolicyRoutes(shared *handler.API) []endpoint.Route {
 // limitsSchema is quota.Limits for the API documents; quota.Limits.Validate names what it does not know.
 type limitsSchema struct {
 	RateLimit  map[string]map[string]int64 `json:"rateLimit,omitempty" doc:"requests, tokens, vectors, files, storage by perSecond, perMinute, perHour, perDay, perMonth; -1 = unlimited"`
-	PerRequest map[string]int64            `json:"perRequest,omitempty" doc:"maxInputTokens, maxOutputTokens, maxTotalTokens, maxFileSize, maxFilesPerRequest, maxEventsPerSession and others"`
-	Quotas     map[string]int64            `json:"quotas,omitempty" doc:"maxAgents, maxModels, maxApiTokens, maxUsers, maxProjects, maxFilesTotal and maxStorageBytes refuse one more, maxTracingRetentionDays bounds what is reported; others are kept; -1 = unlimited"`
+	PerRequest map[string]int64            `json:"perRequest,omitempty" doc:"maxInputTokens, maxOutputTokens, maxTotalTokens, maxFileSize, maxFilesPerRequest, maxEventsPerSession, maxSessionDurationMs, maxConcurrentRequests and others"`
+	Quotas     map[string]int64            `json:"quotas,omitempty" doc:"maxAgents, maxModels, maxApiTokens, maxUsers, maxProjects, maxFilesTotal, maxStorageBytes and maxTracingSessions refuse one more, maxTracingRetentionDays bounds what is reported; others are kept; -1 = unlimited"`
 	Budget     *budgetLimits               `json:"budget,omitempty"`
 }
 

@@ -33,10 +33,11 @@ type sessionOut struct {
 }
 
 func (a *api) reportSession(ctx context.Context, in *sessionInput) (*sessionOut, error) {
-	caller, err := a.enter(ctx)
+	caller, done, err := a.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer done()
 	id, refused := sessionID(string(in.SessionID))
 	if refused != nil {
 		return nil, refused
@@ -48,7 +49,7 @@ func (a *api) reportSession(ctx context.Context, in *sessionInput) (*sessionOut,
 	for i := range in.Events.Events {
 		put.Events = append(put.Events, in.Events.Events[i].Event(a.eventID))
 	}
-	reply, err := a.store(ctx, caller, put)
+	reply, err := a.storeOne(ctx, caller, put)
 	if err != nil {
 		return nil, err
 	}
@@ -81,17 +82,18 @@ type startOut struct {
 }
 
 func (a *api) startTraceSession(ctx context.Context, in *startInput) (*startOut, error) {
-	caller, err := a.enter(ctx)
+	caller, done, err := a.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer done()
 	id, refused := sessionID(in.SessionID)
 	if refused != nil {
 		return nil, refused
 	}
 	record := in.Record()
 	record.Status = tracing.InProgress
-	if _, err = a.store(ctx, caller, &tracepb.Put{SessionId: id, Starts: true, Record: record, Said: in.Summary.Value.Numbers()}); err != nil {
+	if _, err = a.storeOne(ctx, caller, &tracepb.Put{SessionId: id, Starts: true, Record: record, Said: in.Summary.Value.Numbers()}); err != nil {
 		return nil, err
 	}
 	return &startOut{Success: true, SessionID: id, Status: tracing.InProgress}, nil
@@ -110,10 +112,11 @@ type eventOut struct {
 }
 
 func (a *api) reportEvent(ctx context.Context, in *eventInput) (*eventOut, error) {
-	caller, err := a.enter(ctx)
+	caller, done, err := a.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer done()
 	id, refused := sessionID(in.SessionID)
 	if refused != nil {
 		return nil, refused
@@ -122,7 +125,7 @@ func (a *api) reportEvent(ctx context.Context, in *eventInput) (*eventOut, error
 		return nil, failure.New(failurepb.Code_INVALID_REQUEST, failure.TraceNoEvent)
 	}
 	event := in.Event.Event(a.eventID)
-	reply, err := a.store(ctx, caller, &tracepb.Put{SessionId: id, Known: true, Events: []*tracepb.Happening{event}})
+	reply, err := a.storeOne(ctx, caller, &tracepb.Put{SessionId: id, Known: true, Events: []*tracepb.Happening{event}})
 	if err != nil {
 		return nil, err
 	}
@@ -144,16 +147,17 @@ type endOut struct {
 }
 
 func (a *api) endTraceSession(ctx context.Context, in *endInput) (*endOut, error) {
-	caller, err := a.enter(ctx)
+	caller, done, err := a.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer done()
 	id, refused := sessionID(in.SessionID)
 	if refused != nil {
 		return nil, refused
 	}
 	put := &tracepb.Put{SessionId: id, Known: true, Record: in.Record(time.Now().UnixMilli()), Said: in.Summary.Value.Numbers()}
-	reply, err := a.store(ctx, caller, put)
+	reply, err := a.storeOne(ctx, caller, put)
 	if err != nil {
 		return nil, err
 	}
@@ -165,9 +169,9 @@ func (a *api) idOf(kind string, caller endpoint.Caller, name string) string {
 	return a.IDs.NewIDFrom(kind, caller.TenantID+"/"+caller.ProjectID+"/"+name)
 }
 
-// store adds to a session, in one append unless its events are large. It joins its thread first, so that it can be found.
-func (a *api) store(ctx context.Context, caller endpoint.Caller, put *tracepb.Put) (*tracepb.Reply, error) {
-	put.TenantId, put.ProjectId, put.KeepMs = caller.TenantID, caller.ProjectID, a.Config.TraceRetention.Milliseconds()
+// write adds to a session that is let in, in one append unless its events are large. It joins its thread first, so that it can be found.
+func (a *api) write(ctx context.Context, caller endpoint.Caller, put *tracepb.Put) (*tracepb.Reply, error) {
+	put.TenantId, put.ProjectId, put.UserId, put.KeepMs = caller.TenantID, caller.ProjectID, caller.UserID, a.Config.TraceRetention.Milliseconds()
 	a.bound(caller, put)
 	id := a.idOf(tracing.Prefix, caller, put.GetSessionId())
 	named := put.GetRecord().GetThreadId()
@@ -189,14 +193,15 @@ func (a *api) store(ctx context.Context, caller endpoint.Caller, put *tracepb.Pu
 		}
 	}
 	reply := &tracepb.Reply{}
-	for {
-		part := cut(put)
+	for left := put.GetEvents(); ; {
+		var part *tracepb.Put
+		part, left = cut(put, left)
 		got, err := entity.Ask[*tracepb.Reply](ctx, a.Entities, id, &tracepb.Command{Id: id, Body: &tracepb.Command_Put{Put: part}})
 		if err != nil {
 			return nil, err
 		}
 		got.Stored, got.LeftOut = got.GetStored()+reply.GetStored(), got.GetLeftOut()+reply.GetLeftOut()
-		if reply = got; len(put.GetEvents()) == 0 {
+		if reply = got; len(left) == 0 {
 			break
 		}
 	}
@@ -206,19 +211,19 @@ func (a *api) store(ctx context.Context, caller endpoint.Caller, put *tracepb.Pu
 	return reply, nil
 }
 
-// cut takes as many events from a put as are stored at once.
-func cut(put *tracepb.Put) *tracepb.Put {
-	part := &tracepb.Put{
-		TenantId: put.GetTenantId(), ProjectId: put.GetProjectId(), SessionId: put.GetSessionId(), Thread: put.GetThread(), Known: put.GetKnown(),
+// cut takes as many of the events that are left of a put as are stored at once.
+func cut(put *tracepb.Put, left []*tracepb.Happening) (part *tracepb.Put, after []*tracepb.Happening) {
+	part = &tracepb.Put{
+		TenantId: put.GetTenantId(), ProjectId: put.GetProjectId(), UserId: put.GetUserId(), SessionId: put.GetSessionId(), Thread: put.GetThread(), Known: put.GetKnown(),
 		Starts: put.GetStarts(), Partly: put.GetPartly(), KeepMs: put.GetKeepMs(), Record: put.GetRecord(), Said: put.GetSaid(),
 		MaxEvents: put.MaxEvents, MaxDurationMs: put.MaxDurationMs,
 	}
 	size := 0
-	for len(put.GetEvents()) > 0 && size < maxAppend {
-		size += proto.Size(put.GetEvents()[0])
-		part.Events, put.Events = append(part.Events, put.GetEvents()[0]), put.GetEvents()[1:]
+	for len(left) > 0 && size < maxAppend {
+		size += proto.Size(left[0])
+		part.Events, left = append(part.Events, left[0]), left[1:]
 	}
-	return part
+	return part, left
 }
 
 // session reads a session; nil where there is none.

@@ -42,11 +42,11 @@ func Routes(shared *handler.API) []endpoint.Route {
 		return pattern, write, append(more, tag, room, endpoint.Unaudited(noAudit), endpoint.Errors(invalid, large, rate, unavailable))
 	}
 	session, needs, whole := report("POST /tracing/sessions", endpoint.Errors(full), endpoint.Summary("Report a session with its events; what is known of it stays"))
-	start, _, starts := report("POST /tracing/sessions/stream/{sessionId}/start", endpoint.Summary("A session starts, or goes on, with the totals that it has"))
+	start, _, starts := report("POST /tracing/sessions/stream/{sessionId}/start", endpoint.Errors(full), endpoint.Summary("A session starts, or goes on, with the totals that it has"))
 	events, _, happens := report("POST /tracing/sessions/stream/{sessionId}/events", endpoint.Errors(noSession, full),
 		endpoint.Summary("Something happened in a session; the same event again changes nothing"))
 	end, _, ends := report("POST /tracing/sessions/stream/{sessionId}/end", endpoint.Errors(noSession), endpoint.Summary("A session is over; its summary raises totals, and never lowers them"))
-	spans, _, exported := report("POST /traces", endpoint.Media(protobufType), endpoint.Summary("Report spans of OpenTelemetry: those of a conversation, or of a trace, are a session"))
+	spans, _, exported := report("POST /traces", endpoint.Errors(full), endpoint.Media(protobufType), endpoint.Summary("Report spans of OpenTelemetry: those of a conversation, or of a trace, are a session"))
 	return []endpoint.Route{
 		endpoint.OnUpload(spans, needs, a.reportSpans, exported...),
 		endpoint.On(session, needs, a.reportSession, whole...),
@@ -74,17 +74,18 @@ func (a *api) ready(ctx context.Context) (endpoint.Caller, error) {
 	return caller, nil
 }
 
-// enter is ready for who reports something: quota policies of the domain tracing count it.
-func (a *api) enter(ctx context.Context) (endpoint.Caller, error) {
-	caller, err := a.ready(ctx)
+// enter is ready for who reports something: quota policies of the domain tracing count it, until it is done.
+func (a *api) enter(ctx context.Context) (caller endpoint.Caller, done func(), err error) {
+	done = func() {}
+	caller, err = a.ready(ctx)
 	if err != nil || a.Door == nil || !a.Door.Guards(caller.TenantID) {
-		return caller, err
+		return caller, done, err
 	}
 	pass, err := a.Door.Enter(ctx, callOf(caller))
 	if err == nil && pass != nil {
-		pass.Settle(0, 0)
+		done = func() { pass.Settle(0, 0) }
 	}
-	return caller, handler.QuotaFailure(err)
+	return caller, done, handler.QuotaFailure(err)
 }
 
 // callOf is a report as quota policies see it.

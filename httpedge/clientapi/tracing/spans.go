@@ -12,22 +12,17 @@ import (
 	"mime"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"parley/actors/core/failure"
+	"parley/actors/core/quota"
 	"parley/actors/core/tracing"
+	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
 	"parley/httpedge/otlp"
 	"parley/proto/failurepb"
-	"parley/proto/tracepb"
 )
 
-const (
-	protobufType = "application/x-protobuf"
-	// atOnce is how many sessions of a request are stored at the same time.
-	atOnce = 8
-)
+const protobufType = "application/x-protobuf"
 
 // spansInput is a request of OTLP/HTTP. The handler reads the body.
 type spansInput struct {
@@ -83,10 +78,11 @@ func (out *spansOut) AppendJSON(dst []byte) []byte {
 }
 
 func (a *api) reportSpans(ctx context.Context, in *spansInput, upload *endpoint.Upload) (*spansOut, error) {
-	caller, err := a.enter(ctx)
+	caller, done, err := a.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer done()
 	if upload == nil {
 		return nil, errors.New("spans came as no upload")
 	}
@@ -111,25 +107,26 @@ func (a *api) reportSpans(ctx context.Context, in *spansInput, upload *endpoint.
 	}
 	puts, left := tracing.Sessions(spans, a.eventID)
 	rejected := int64(left + all - len(spans))
-	stored := make([]*tracepb.Reply, len(puts))
-	group, within := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
-	for i, put := range puts {
-		group.Go(func() (err error) {
-			stored[i], err = a.store(within, caller, put)
-			return err
-		})
+	stored, err := a.store(ctx, caller, puts...)
+	full, _ := errors.AsType[*quota.Refusal](err)
+	if err != nil && (full == nil || len(stored) == 0) {
+		return nil, handler.QuotaFailure(err)
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	for _, reply := range stored {
+	for _, put := range puts {
+		reply := stored[put]
+		if reply == nil { // it is new, and there is no room for it
+			rejected += int64(len(put.GetEvents()))
+			continue
+		}
 		out.EventsStored += reply.GetStored()
 		rejected += reply.GetLeftOut()
 	}
-	if out.SessionsIngested, out.SpansProcessed = len(puts), all; rejected > 0 {
+	if out.SessionsIngested, out.SpansProcessed = len(stored), all; rejected > 0 {
 		out.PartialSuccess = &partialResult{rejected, fmt.Sprintf(
 			"Spans were left out: those of no trace, and beyond %d of a request, %d of a session or %d sessions of a request", tracing.MaxSpans, tracing.MaxEvents, tracing.MaxSessions)}
+		if full != nil {
+			out.PartialSuccess.ErrorMessage += "; new sessions: " + full.Message
+		}
 	}
 	return out, nil
 }

@@ -130,6 +130,8 @@ type pass struct {
 	call   *allowancepb.Call // nil = nothing counts it
 	held   int64
 	binds  bool
+	// wait is for how long it waits for a place among calls that may be on their way at once.
+	wait time.Duration
 	// over is what it came to, nil while it runs. door.mu guards it.
 	over *allowancepb.Settled
 }
@@ -154,12 +156,15 @@ func (d *Door) begin(ctx context.Context, call *quota.Call) (*pass, error) {
 		return nil, refused
 	}
 	p := &pass{door: d, tenant: call.TenantID, binds: force.Binds(), force: force}
+	if call.Patient {
+		p.wait = d.config.Wait
+	}
 	if !force.Counted() {
 		return p, nil
 	}
 	p.call = &allowancepb.Call{
 		Id: d.config.NewID("spend"), Want: max(call.Want, call.Need, 0), Need: max(call.Need, 0),
-		Tokens: reserved(call, force.Caps), Caps: force.Caps, TenantId: call.TenantID, Files: call.Files, Bytes: call.Bytes,
+		Tokens: reserved(call, force.Caps), Caps: force.Caps, TenantId: call.TenantID, Files: call.Files, Bytes: call.Bytes, Sessions: call.Sessions,
 	}
 	d.keep(p)
 	if err := p.enter(ctx); err != nil {
@@ -208,16 +213,19 @@ func (p *pass) await(ctx context.Context) (*allowancepb.Reply, error) {
 	all, cancel := context.WithTimeout(ctx, d.config.Wait)
 	defer cancel()
 	pause, waited, began := firstPause, false, time.Now()
+	var full *allowancepb.Reply
 	for {
 		once, end := context.WithTimeout(all, d.config.Patience)
 		reply, err := p.try(once)
 		impatient := once.Err() != nil
 		end()
 		switch {
-		case err == nil && (reply.GetLetIn() || reply.GetReached() != nil && (!reply.GetAgain() || time.Since(began) > d.config.Patience)):
+		case err == nil && (reply.GetLetIn() || reply.GetReached() != nil && (!reply.GetAgain() || time.Since(began) >= p.patience(reply.GetReached()))):
 			return reply, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
+		case all.Err() != nil && full != nil:
+			return full, nil
 		case all.Err() != nil && waited:
 			return nil, &quota.Refusal{Message: "Budget is held by calls that run: try again", Spent: true, RetryAfter: time.Second}
 		case all.Err() != nil:
@@ -228,12 +236,23 @@ func (p *pass) await(ctx context.Context) (*allowancepb.Reply, error) {
 			continue
 		}
 		waited = waited || err == nil && !p.fills()
+		if full = nil; reply.GetReached() != nil {
+			full = reply
+		}
 		select {
 		case <-all.Done():
 		case <-time.After(pause):
 			pause = min(2*pause, lastPause)
 		}
 	}
+}
+
+// patience is for how long a call tries to come in under a limit that was reached a moment ago.
+func (p *pass) patience(limit *allowancepb.Cap) time.Duration {
+	if limit.GetUnit() == allowancepb.Unit_MOMENT {
+		return p.wait
+	}
+	return p.door.config.Patience
 }
 
 // try asks once.

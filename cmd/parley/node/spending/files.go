@@ -14,9 +14,10 @@ import (
 	"parley/proto/allowancepb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/tracepb"
 )
 
-// filePass is files that were let in. It implements quota.FilePass.
+// filePass is files, or sessions, that were let in. It implements quota.FilePass.
 type filePass struct{ *pass }
 
 // EnterFiles implements quota.FileDoor.
@@ -25,6 +26,17 @@ func (d *Door) EnterFiles(ctx context.Context, call *quota.Call, grows bool) (qu
 	files.Domain, files.Free = quota.File, true
 	p, err := d.begin(ctx, &files)
 	if err != nil || p == nil || p.call == nil && !grows {
+		return nil, err
+	}
+	return filePass{p}, nil
+}
+
+// EnterSessions implements quota.FileDoor. What reports them is counted by itself.
+func (d *Door) EnterSessions(ctx context.Context, call *quota.Call) (quota.FilePass, error) {
+	sessions := *call
+	sessions.Domain, sessions.Free, sessions.Part = quota.Tracing, true, true
+	p, err := d.begin(ctx, &sessions)
+	if err != nil || p == nil || p.call == nil {
 		return nil, err
 	}
 	return filePass{p}, nil
@@ -66,26 +78,48 @@ func (p *pass) recount(ctx context.Context) error {
 		return err
 	}
 	call.AsOf = allowance.GetState().GetLastSeq()
-	counted := map[[2]string]*conversationpb.KeptFilesReply{} // by project and user: most policies bound both measures of the same files
+	counted := counter{p: p}
 	for _, limit := range call.GetCaps() {
 		if limit.GetUnit() != allowancepb.Unit_FOREVER || limit.GetCounts() {
 			continue
 		}
-		whose := [2]string{limit.GetProjectId(), limit.GetUserId()}
-		if counted[whose] == nil {
-			counted[whose], err = entity.Read[*conversationpb.KeptFilesReply](ctx, d.config.Entities, &conversationpb.KeptFilesQuery{
-				TenantId: p.tenant, ProjectId: whose[0], UserId: whose[1],
-			})
-			if err != nil {
-				return err
-			}
-		}
-		if limit.There = counted[whose].GetFiles(); limit.GetMeasure() == allowancepb.Measure_STORAGE {
-			limit.There = counted[whose].GetBytes()
+		if limit.There, err = counted.there(ctx, limit); err != nil {
+			return err
 		}
 	}
 	p.call = call
 	return nil
+}
+
+// counter adds up what is kept.
+type counter struct {
+	p *pass
+	// files are what was added up already, by project and user: most policies bound both measures of the same files.
+	files map[[2]string]*conversationpb.KeptFilesReply
+}
+
+// there is how much there is of what a limit bounds.
+func (c *counter) there(ctx context.Context, limit *allowancepb.Cap) (int64, error) {
+	entities, tenant, project, user := c.p.door.config.Entities, c.p.tenant, limit.GetProjectId(), limit.GetUserId()
+	if limit.GetMeasure() == allowancepb.Measure_SESSIONS {
+		kept, err := entity.Read[*tracepb.KeptReply](ctx, entities, &tracepb.KeptQuery{TenantId: tenant, ProjectId: project, UserId: user})
+		return kept.GetSessions(), err
+	}
+	whose := [2]string{project, user}
+	if c.files[whose] == nil {
+		kept, err := entity.Read[*conversationpb.KeptFilesReply](ctx, entities, &conversationpb.KeptFilesQuery{TenantId: tenant, ProjectId: project, UserId: user})
+		if err != nil {
+			return 0, err
+		}
+		if c.files == nil {
+			c.files = map[[2]string]*conversationpb.KeptFilesReply{}
+		}
+		c.files[whose] = kept
+	}
+	if limit.GetMeasure() == allowancepb.Measure_STORAGE {
+		return c.files[whose].GetBytes(), nil
+	}
+	return c.files[whose].GetFiles(), nil
 }
 
 // Kept implements quota.FilePass.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"parley/proto/allowancepb"
 	"parley/proto/conversationpb"
 	"parley/proto/directorypb"
+	"parley/proto/tracepb"
 )
 
 // shelf is an allowance beside the shards that keep files.
@@ -40,6 +42,8 @@ func (s *shelf) Read(_ context.Context, query proto.Message) (proto.Message, err
 		defer s.mu.Unlock()
 		state, _ := s.state.(*allowancepb.State)
 		return &allowancepb.UsedReply{State: state}, nil
+	case *tracepb.KeptQuery:
+		return &tracepb.KeptReply{Sessions: s.add(0)}, nil
 	default:
 		n := s.add(0)
 		return &conversationpb.KeptFilesReply{Files: n, Bytes: n * s.size}, nil
@@ -134,4 +138,49 @@ func TestKeptFiles(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestKeptSessions: of sessions that are reported through three nodes at once, some of them together, as many are let in as may be kept,
+// while replies are lost, and one that is removed makes room.
+func TestKeptSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lost atomic.Int64
+		const most = 20
+		s := &shelf{allowances: newAllowances(func() bool { return lost.Add(1)%7 == 0 })}
+		all := quota.Read([]*directorypb.QuotaPolicy{{Id: "qp_1", TenantId: "t", Scope: quota.Tenant, Domain: quota.Tracing, Enabled: true, Limits: []byte(`{"quotas":{"maxTracingSessions":20}}`)}})
+		of := func(string) []*quota.Policy { return all }
+		doors := []*spending.Door{newDoor(s, of), newDoor(s, of), newDoor(s, of)}
+		defer func() {
+			for _, door := range doors {
+				door.Stop(context.WithoutCancel(t.Context()))
+			}
+		}()
+		report := func(door *spending.Door, sessions int64) error {
+			pass, err := door.EnterSessions(t.Context(), &quota.Call{TenantID: "t", Sessions: sessions})
+			if err != nil {
+				return err
+			}
+			time.Sleep(30 * time.Millisecond)
+			require.LessOrEqual(t, s.add(sessions), int64(most))
+			pass.Kept()
+			return nil
+		}
+		var calls sync.WaitGroup
+		for i := range 60 {
+			calls.Go(func() { _ = report(doors[i%3], int64(1+i%4)) })
+		}
+		calls.Wait()
+		for s.add(0) < most {
+			require.NoError(t, report(doors[0], 1), "%d are there", s.add(0))
+		}
+		var refused *quota.Refusal
+		require.ErrorAs(t, report(doors[1], 2), &refused)
+		require.Equal(t, []any{"tracingSessions limit reached (20/20)", "tracingSessions", int64(20), int64(20)}, []any{refused.Message, refused.Full, refused.Count, refused.Most})
+		s.add(-1)
+		require.Error(t, report(doors[2], 2))
+		require.NoError(t, report(doors[2], 1))
+		none, err := doors[0].EnterSessions(t.Context(), &quota.Call{TenantID: "t"})
+		require.NoError(t, err)
+		require.Nil(t, none, "a report of what is known is not bounded")
+	})
 }

@@ -45,6 +45,6 @@ export default {
   'limits.title': ['Limits', 'Sınırlar'],
   'limits.new': ['New limit', 'Yeni sınır'],
   'limits.limits': ['What is bounded', 'Ne sınırlanıyor'],
-  'limits.limits.about': ['JSON: rateLimit (requests, tokens by perSecond, perMinute, perHour, perDay, perMonth), perRequest (maxInputTokens, maxOutputTokens, maxTotalTokens), budget.', 'JSON: rateLimit (requests, tokens; perSecond, perMinute, perHour, perDay, perMonth), perRequest (maxInputTokens, maxOutputTokens, maxTotalTokens), budget.'],
+  'limits.limits.about': ['JSON: rateLimit (requests, tokens by perSecond, perMinute, perHour, perDay, perMonth), perRequest (maxInputTokens, maxOutputTokens, maxTotalTokens, maxConcurrentRequests), quotas (maxAgents, maxFilesTotal, maxTracingSessions), budget.', 'JSON: rateLimit (requests, tokens; perSecond, perMinute, perHour, perDay, perMonth), perRequest (maxInputTokens, maxOutputTokens, maxTotalTokens, maxConcurrentRequests), quotas (maxAgents, maxFilesTotal, maxTracingSessions), budget.'],
   'limits.empty': ['No limits beyond those of the licence.', 'Lisansınkilerin ötesinde sınır yok.'],
 };

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// quotasHoldAtOnce makes calls and reports at all nodes at the same moment, of which quotas allow a few.
+func quotasHoldAtOnce(t *testing.T, members []*process) {
+	t.Helper()
+	owner, _, _ := company(t, members[0])
+	session := owner.done(t, "GET", "/auth/session", nil)
+	operate(t, members[0], "PATCH", "/tenants/"+session.text("tenantId"), object1{"tier": "ON_PREMISE"})
+	api := apiCaller{members[0], owner.done(t, "POST", "/users/"+session.text("userId")+"/tokens", object1{"label": "one"}).text("token")}
+	policy := func(domain string, limits object1) string {
+		t.Helper()
+		return owner.done(t, "POST", "/quota/policies", object1{"domain": domain, "limits": limits}).text("policy", "id")
+	}
+	at := func(i int) apiCaller { return api.at(members[i%len(members)]) }
+	ask := func(ctx context.Context, i int, path string, body any) (reply, error) {
+		return askURL(ctx, at(i).url(path), "POST", body, "Authorization", "Bearer "+api.token)
+	}
+
+	model := newBusyModel(t)
+	var held atomic.Int64
+	holds := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		held.Add(1)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(holds.Close)
+	for key, url := range map[string]string{"busy": model.URL, "holds": holds.URL} {
+		api.done(t, "POST", "/models/providers", object1{"key": key, "driver": "openai", "settings": object1{"baseUrl": url}, "credentials": object1{"apiKey": "k"}})
+		api.done(t, "POST", "/models", object1{"key": key, "name": key, "providerKey": key, "category": "llm", "modelId": key, "pricing": object1{}, "settings": object1{}})
+	}
+	agent := api.done(t, "POST", "/agents", object1{"name": "Busy", "config": object1{"modelKey": "busy"}}).text("agent", "key")
+	policy("llm", object1{"perRequest": object1{"maxConcurrentRequests": 5}})
+	chat := func(model string) object1 {
+		return object1{"model": model, "stream": true, "messages": []object1{{"role": "user", "content": "hi"}}}
+	}
+
+	var mu sync.Mutex
+	got := map[int]int{}
+	var calls sync.WaitGroup
+	for i := range 100 {
+		calls.Go(func() {
+			path, body := "/chat/completions", chat("busy")
+			if i%5 == 0 {
+				path, body = "/agents/responses", object1{"model": agent, "input": "hi"}
+			}
+			answered, err := ask(t.Context(), i, path, body)
+			mu.Lock()
+			defer mu.Unlock()
+			if got[answered.status]++; err != nil || i%5 == 0 && answered.status != 200 {
+				t.Errorf("a turn waits for its place: %v, %d %s", err, answered.status, answered.text)
+			}
+			if answered.status == 429 {
+				require.Equal(t, "1", answered.header.Get("Retry-After"))
+				require.Contains(t, string(answered.text), "Concurrent requests (6) exceeds limit (5)")
+			}
+		})
+	}
+	calls.Wait()
+	most, made := model.books()
+	require.Equal(t, 100, got[200]+got[429], got)
+	require.Equal(t, []int{5, got[200]}, []int{most, made}, "at once, and in all: %v", got)
+	require.Positive(t, got[429])
+
+	ctx, leave := context.WithCancel(t.Context())
+	for i := range 5 { // streams whose clients leave
+		calls.Go(func() { _, _ = ask(ctx, i, "/chat/completions", chat("holds")) })
+	}
+	require.Eventually(t, func() bool { return held.Load() == 5 }, 30*time.Second, 5*time.Millisecond)
+	full, err := ask(t.Context(), 0, "/chat/completions", chat("busy"))
+	require.NoError(t, err)
+	require.Equal(t, 429, full.status, "%s", full.text)
+	leave()
+	calls.Wait()
+	require.Eventually(t, func() bool {
+		free, err := ask(t.Context(), 1, "/chat/completions", chat("busy"))
+		return err == nil && free.status == 200
+	}, 10*time.Second, 5*time.Millisecond, "a client that leaves takes its place along")
+
+	policy("tracing", object1{"quotas": object1{"maxTracingSessions": 4}})
+	got = map[int]int{}
+	for i := range 30 {
+		calls.Go(func() {
+			answered, err := ask(t.Context(), i, "/tracing/sessions", object1{"sessionId": fmt.Sprint("s", i%10)})
+			mu.Lock()
+			defer mu.Unlock()
+			if got[answered.status]++; err != nil || answered.status == 429 && string(answered.text) != `{"error":"tracingSessions limit reached (4/4)","code":"quota_reached"}` {
+				t.Errorf("%v, %d %s", err, answered.status, answered.text)
+			}
+		})
+	}
+	calls.Wait()
+	require.Equal(t, 30, got[200]+got[429], got)
+	require.Len(t, api.done(t, "GET", "/tracing/threads", nil).at("threads").list(), 4)
+}
