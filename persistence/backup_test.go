@@ -58,6 +58,7 @@ func TestBackupIsTheModel(t *testing.T) {
 		draw := func() {
 			for range rapid.IntRange(0, 40).Draw(t, "steps") {
 				model.DrawBlob(ctx, t, s)
+				model.DrawPack(ctx, t, s)
 				group, a := model.Draw(t)
 				want := model.Append(group, a)
 				got, err := s.Append(ctx, group, a)

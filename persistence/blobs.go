@@ -137,11 +137,11 @@ const (
 	flushPieces = 4 << 20
 )
 
-// sweep removes expired blobs and old sums from the shards that this node leads, until ctx ends.
+// sweep removes expired blobs and old sums from, and packs sums in, the shards that this node leads, until ctx ends.
 func (s *Store) sweep(ctx context.Context) {
 	ticker := time.NewTicker(s.opts.SweepInterval)
 	defer ticker.Stop()
-	trimmed := make(map[uint32]string)
+	trimmed, packed := make(map[uint32]string), make(map[uint32]string)
 	for {
 		select {
 		case <-ctx.Done():
@@ -152,9 +152,9 @@ func (s *Store) sweep(ctx context.Context) {
 			if node, _, known := s.Leader(group); !known || node != s.identity.NodeID {
 				continue
 			}
-			err := errors.Join(s.sweepBlobs(ctx, group), s.sweepSums(ctx, group, trimmed))
+			err := errors.Join(s.sweepBlobs(ctx, group), s.sweepSums(ctx, group, trimmed, packed))
 			if err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotLeader) && s.condition.failure() == nil {
-				s.logger.Warn("what is due was not removed", slog.Uint64("shard", uint64(group)), slog.Any("err", err))
+				s.logger.Warn("what is due was not done", slog.Uint64("shard", uint64(group)), slog.Any("err", err))
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -323,47 +322,6 @@ func TestSweepRemovesAllThatIsDue(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "nothing was swept")
 	}
-}
-
-// Sums that have become old go, of the names that are meant, from every shard; what is added later is kept until it is old.
-func TestSweepOfSums(t *testing.T) {
-	var now atomic.Int64
-	now.Store(5)
-	o := small(vfs.NewMem())
-	o.Now, o.SweepInterval = func() time.Time { return time.UnixMilli(now.Load()) }, time.Millisecond
-	o.OldSums = func(at time.Time) (prefix, before string) { return "usage/", strconv.FormatInt(at.UnixMilli(), 10) }
-	s := start(t, o)
-	defer s.Stop()
-	add := func(group uint32, name, member string) {
-		t.Helper()
-		require.NoError(t, s.AddSums(ctx, group, []*logpb.Sum{{Name: name, Member: member, Deltas: []int64{1}}}))
-	}
-	left := func(name, want string) {
-		t.Helper()
-		require.NoError(t, eventuallyNil(func() error {
-			rows, err := s.Sums(ctx, []uint32{1, 2}, persistence.SumQuery{Name: name, Limit: 10})
-			got := fmt.Sprint(rows)
-			if err == nil && got != want {
-				err = errors.New(got)
-			}
-			return err
-		}))
-	}
-	add(1, "usage/a", "6/x")
-	add(2, "usage/a", "6/x")
-	add(2, "usage/a", "8/x")
-	add(2, "usage/b", "6/y")
-	add(1, "other", "1")
-	now.Store(7)
-	left("usage/a", "[{8/x [1]}]")
-	left("usage/b", "[]")
-	add(1, "usage/b", "7/z")
-	add(1, "usage/a", "7/z")
-	left("usage/a", "[{7/z [1]} {8/x [1]}]")
-	now.Store(9)
-	left("usage/a", "[]")
-	left("usage/b", "[]")
-	left("other", "[{1 [1]}]")
 }
 
 // A full disk refuses pieces and commits, reads go on; what is there can be committed once there is room.

@@ -75,11 +75,13 @@ type Options struct {
 	// TickInterval is raft's unit of time; an election starts after ten without a leader. Default 50 ms.
 	TickInterval time.Duration
 
-	// SweepInterval is how often expired blobs and old sums are removed. Default a minute.
+	// SweepInterval is how often expired blobs and old sums are removed, and others packed. Default a minute.
 	SweepInterval time.Duration
 	// OldSums returns which sums are old at a time, and removed: members below before, in sums whose names begin with
 	// prefix. An empty before means none, which is the default.
 	OldSums func(now time.Time) (prefix, before string)
+	// PackSums returns which sums are packed at a time. An empty Before means none, which is the default.
+	PackSums func(now time.Time) Packing
 	// Now is the clock for expired blobs and old sums. Default the system clock.
 	Now func() time.Time
 

@@ -56,6 +56,7 @@ func TestStoreIsTheModel(t *testing.T) {
 		defer func() { s.Stop() }()
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			model.DrawBlob(ctx, t, s)
+			model.DrawPack(ctx, t, s)
 			group, a := model.Draw(t)
 			want := model.Append(group, a)
 			got, err := s.Append(ctx, group, a)

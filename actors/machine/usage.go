@@ -46,7 +46,11 @@ func UsageName(tenantID, projectID string) string {
 }
 
 const (
+	// UsageHead is how many bytes at the beginning of a member tell the hour.
+	UsageHead = len("0000000000")
+
 	usageHour     = 3_600_000 // ms
+	usageDay      = 24 * usageHour
 	lastUsageHour = 9_999_999_999
 	// usageParts are the hour and those of a UsageKey.
 	usageParts = 6
@@ -56,12 +60,34 @@ const (
 // UsageHour(a) inclusive to UsageHour(b) exclusive belong to the hours from a's to before b's.
 func UsageHour(unixMS int64) string {
 	hour := min(max(0, unixMS)/usageHour, lastUsageHour)
-	var digits [len("9999999999")]byte
+	var digits [UsageHead]byte
 	for i := len(digits) - 1; i >= 0; i-- {
 		digits[i] = byte('0' + hour%10)
 		hour /= 10
 	}
 	return string(digits[:])
+}
+
+// UsageDay is UsageHour of the beginning of the UTC day that contains a time (Unix ms).
+func UsageDay(unixMS int64) string { return UsageHour(max(0, unixMS) / usageDay * usageDay) }
+
+// UsageDayOf bounds the members of the day of a member. They are empty for a string that is not a member.
+func UsageDayOf(member string) (from, to string) {
+	unixMS, ok := parseHour(member[:min(UsageHead, len(member))])
+	if !ok {
+		return "", ""
+	}
+	return UsageDay(unixMS), UsageDay(unixMS + usageDay)
+}
+
+// UsageHoursOf is the hours of a day behind the first, which is given as UsageHour.
+func UsageHoursOf(day string) []string {
+	unixMS, _ := parseHour(day) // 0 of what is none
+	hours := make([]string, usageDay/usageHour-1)
+	for i := range hours {
+		hours[i] = UsageHour(unixMS + int64(i+1)*usageHour)
+	}
+	return hours
 }
 
 // UsageMember is the member of the row for usage at a time (Unix ms). It is at most 255 bytes.
@@ -95,11 +121,12 @@ func ParseUsageMember(member string) (unixMS int64, key UsageKey, ok bool) {
 }
 
 // parseHour is the start (Unix ms) of the hour that UsageHour has written.
-func parseHour(text string) (unixMS int64, ok bool) {
-	if len(text) != len("0000000000") {
+func parseHour[T string | []byte](text T) (unixMS int64, ok bool) {
+	if len(text) != UsageHead {
 		return 0, false
 	}
-	for _, digit := range []byte(text) {
+	for i := range UsageHead {
+		digit := text[i]
 		if digit < '0' || digit > '9' {
 			return 0, false
 		}

@@ -2,6 +2,7 @@ package machine_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,25 @@ func TestUsageMember(t *testing.T) {
 	require.Less(t, machine.UsageMember(at, key), machine.UsageHour(at+3_600_000))
 	require.Equal(t, "usage/t/p%2Fq", machine.UsageName("t", "p/q"))
 	require.Equal(t, "0000000000/////", machine.UsageMember(-5, machine.UsageKey{}))
+}
+
+// TestUsageDays: a day's members are those of its hours, and no others.
+func TestUsageDays(t *testing.T) {
+	const day = 24 * 3_600_000
+	rapid.Check(t, func(t *rapid.T) {
+		at := rapid.Int64Range(0, 4_000_000_000_000).Draw(t, "at")
+		from, to := machine.UsageDayOf(machine.UsageMember(at, machine.UsageKey{Model: "m"}))
+		require.Equal(t, machine.UsageHour(at/day*day), from)
+		require.Equal(t, machine.UsageHour(at/day*day+day), to)
+		require.Equal(t, from, machine.UsageDay(at))
+		hours := append([]string{from}, machine.UsageHoursOf(from)...)
+		require.Len(t, hours, 24)
+		require.Contains(t, hours, machine.UsageHour(at))
+		require.True(t, slices.IsSorted(hours))
+		require.Less(t, hours[23], to)
+	})
+	from, to := machine.UsageDayOf("00001")
+	require.Empty(t, from+to)
 }
 
 // TestUsageMemberRoundTrip: what a member was made of is read back, and no member is longer than storage takes.

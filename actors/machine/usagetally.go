@@ -38,7 +38,7 @@ const (
 	MaxUsagePeriods = 16_384
 )
 
-// UsageTally adds up rows of usage by a part and by period. It is cheap where rows come in the order of their members.
+// UsageTally adds up rows of usage by a part and by period.
 type UsageTally struct {
 	part     UsagePart
 	interval UsageInterval
@@ -48,11 +48,14 @@ type UsageTally struct {
 	rows    map[string]*UsageNumbers
 	periods map[int64]*UsageNumbers
 
-	// Of the row before: rows that come in order are often of the same part, and of the same hour.
-	lastPart []byte
-	lastRow  *UsageNumbers
-	hour     string
-	period   *UsageNumbers
+	// The same keys and hours come again and again, a key often several times in succession.
+	keys    map[string]*UsageNumbers // where usage of a key is added; nil = it does not count
+	lastKey []byte
+	lastRow *UsageNumbers
+	hours   [32]struct { // by the low bits of the hour
+		start  int64
+		period *UsageNumbers
+	}
 }
 
 // UsageTotal is the usage of one part, or of the period that begins at Start (Unix ms).
@@ -66,33 +69,53 @@ type UsageTotal struct {
 func NewUsageTally(part UsagePart, interval UsageInterval, only UsagePart, value string) *UsageTally {
 	return &UsageTally{
 		part: part, interval: interval, only: only, value: ListPart(value),
-		rows: map[string]*UsageNumbers{}, periods: map[int64]*UsageNumbers{},
+		rows: map[string]*UsageNumbers{}, periods: map[int64]*UsageNumbers{}, keys: map[string]*UsageNumbers{},
 	}
 }
 
-// Add adds a row. One whose member is not of this form is ignored.
-func (t *UsageTally) Add(member []byte, numbers []int64) {
-	if len(member) < len(lastHour) || bytes.Count(member, []byte{'/'}) != usageParts-1 {
+// Add adds a row, of the hour and the key of a member. One that is not of this form is ignored.
+func (t *UsageTally) Add(hour, key []byte, numbers []int64) {
+	at, ok := parseHour(hour)
+	if !ok {
 		return
 	}
-	if t.only != 0 && string(memberPart(member, t.only)) != t.value {
+	if t.lastKey == nil || !bytes.Equal(key, t.lastKey) {
+		t.lastKey, t.lastRow = append(t.lastKey[:0], key...), t.rowOf(key)
+	}
+	if t.lastRow == nil {
 		return
 	}
-	t.row(memberPart(member, t.part)).add(numbers)
+	t.lastRow.add(numbers)
 	if t.interval == UsageWhole {
 		return
 	}
-	if string(member[:len(lastHour)]) != t.hour {
-		t.hour = string(member[:len(lastHour)])
-		at, _ := parseHour(t.hour) // 0 of what is none
-		t.period = t.at(t.interval.Start(at))
+	known := &t.hours[at/usageHour%int64(len(t.hours))]
+	if known.period == nil || known.start != at {
+		known.start, known.period = at, t.at(t.interval.Start(at))
 	}
-	t.period.add(numbers)
+	known.period.add(numbers)
 }
 
-const lastHour = "0000000000"
+// maxUsageKeys bounds the keys that a tally remembers: it has the rows of more from their parts each time.
+const maxUsageKeys = 16_384
 
-// memberPart is one part of a member of the right form.
+// rowOf is where usage of a key is added; nil = it does not count.
+func (t *UsageTally) rowOf(key []byte) *UsageNumbers {
+	row, known := t.keys[string(key)]
+	if known {
+		return row
+	}
+	if len(key) > 0 && key[0] == '/' && bytes.Count(key, []byte{'/'}) == usageParts-1 &&
+		(t.only == 0 || string(memberPart(key, t.only)) == t.value) {
+		row = t.row(memberPart(key, t.part))
+	}
+	if len(t.keys) < maxUsageKeys {
+		t.keys[string(key)] = row
+	}
+	return row
+}
+
+// memberPart is one part of a key of the right form.
 func memberPart(member []byte, part UsagePart) []byte {
 	for range part {
 		member = member[bytes.IndexByte(member, '/')+1:]
@@ -104,15 +127,6 @@ func memberPart(member []byte, part UsagePart) []byte {
 }
 
 func (t *UsageTally) row(part []byte) *UsageNumbers {
-	if t.lastRow != nil && bytes.Equal(part, t.lastPart) {
-		return t.lastRow
-	}
-	t.lastPart = append(t.lastPart[:0], part...)
-	t.lastRow = t.find(part)
-	return t.lastRow
-}
-
-func (t *UsageTally) find(part []byte) *UsageNumbers {
 	row := t.rows[string(part)]
 	if row == nil && len(t.rows) >= MaxUsageParts {
 		part = nil
@@ -169,12 +183,11 @@ func (n *UsageNumbers) add(numbers []int64) {
 
 // Start is the beginning of the period that contains a time (Unix ms).
 func (i UsageInterval) Start(unixMS int64) int64 {
-	const day = 24 * usageHour
 	switch i {
 	case UsageHourly:
 		return unixMS - unixMS%usageHour
 	case UsageDaily:
-		return unixMS - unixMS%day
+		return unixMS - unixMS%usageDay
 	case UsageMonthly:
 		at := time.UnixMilli(unixMS).UTC()
 		return time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC).UnixMilli()

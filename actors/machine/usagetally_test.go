@@ -61,10 +61,11 @@ func TestUsageIsTallied(t *testing.T) {
 	} {
 		tally := machine.NewUsageTally(c.part, c.interval, c.only, c.value)
 		for _, member := range rows {
-			tally.Add(member, []int64{1, 0, 10, 20})
+			tally.Add(member[:machine.UsageHead], member[machine.UsageHead:], []int64{1, 0, 10, 20})
 		}
-		tally.Add([]byte("not a member"), []int64{1})
-		tally.Add(nil, []int64{1})
+		for _, bad := range [][2]string{{"", ""}, {"not an hour", "/////"}, {"0000000001", ""}, {"0000000001", "//////"}, {"0000000001", "m/////"}} {
+			tally.Add([]byte(bad[0]), []byte(bad[1]), []int64{1})
+		}
 		parts, periods := tallied(tally)
 		require.Equal(t, c.parts, parts)
 		require.Equal(t, c.periods, periods)
@@ -86,8 +87,9 @@ func TestTalliesAreWhole(t *testing.T) {
 			}))
 			n := rapid.Int64Range(0, 1e9).Draw(t, "n")
 			sum += n
-			whole.Add(member, []int64{n})
-			nodes[rapid.IntRange(0, 2).Draw(t, "node")].Add(member, []int64{n})
+			hour, key := member[:machine.UsageHead], member[machine.UsageHead:]
+			whole.Add(hour, key, []int64{n})
+			nodes[rapid.IntRange(0, 2).Draw(t, "node")].Add(hour, key, []int64{n})
 		}
 		for _, node := range nodes {
 			merged.Merge(node.Totals())
@@ -110,7 +112,8 @@ func TestTalliesAreBounded(t *testing.T) {
 	tally := machine.NewUsageTally(machine.UsageByUser, machine.UsageHourly, 0, "")
 	const users = machine.MaxUsageParts + 1000
 	for i := range users {
-		tally.Add([]byte(machine.UsageMember(int64(i)*3_600_000, machine.UsageKey{User: fmt.Sprint(i)})), []int64{1})
+		member := []byte(machine.UsageMember(int64(i)*3_600_000, machine.UsageKey{User: fmt.Sprint(i)}))
+		tally.Add(member[:machine.UsageHead], member[machine.UsageHead:], []int64{1})
 	}
 	parts, periods := tally.Totals()
 	require.LessOrEqual(t, len(parts), machine.MaxUsageParts+1)
@@ -128,6 +131,7 @@ func BenchmarkTally(b *testing.B) {
 	}
 	tally := machine.NewUsageTally(machine.UsageByUser, machine.UsageDaily, 0, "")
 	for i := 0; b.Loop(); i++ {
-		tally.Add(members[i%len(members)], []int64{1, 0, 1000, 100, 0, 5_000_000})
+		member := members[i%len(members)]
+		tally.Add(member[:machine.UsageHead], member[machine.UsageHead:], []int64{1, 0, 1000, 100, 0, 5_000_000})
 	}
 }

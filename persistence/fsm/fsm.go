@@ -1,7 +1,7 @@
 // Package fsm is the state machine behind every shard's log: it compares and writes, and makes no other decisions.
 //
 // An entry is one logpb.Entry. Append is in append.go, Put (a directory record) in put.go, pieces of files and their
-// commits in blob.go, Sums (and those of an Append) in sum.go; overlay.go holds what entries of one batch must see of
+// commits in blob.go, Sums (and those of an Append) in sum.go, PackSums in pack.go; overlay.go holds what entries of one batch must see of
 // each other. Package keys defines the rows.
 //
 // Invariants:
@@ -114,6 +114,8 @@ func (m *Machine) apply(batch *pebble.Batch, group replica.GroupID, e *replica.E
 		return m.sumsAlone(uint32(group), body.Sums, result)
 	case *logpb.Entry_Trim:
 		return m.trimSums(batch, uint32(group), body.Trim, result)
+	case *logpb.Entry_Pack:
+		return m.packSums(batch, uint32(group), body.Pack, result)
 	default:
 		return fmt.Errorf("%w: format %d, unknown body", ErrFormat, entry.GetVersion())
 	}
@@ -147,6 +149,11 @@ func EncodeSums(sums []*logpb.Sum) ([]byte, error) {
 // EncodeTrim returns the entry that removes old rows of numbers.
 func EncodeTrim(t *logpb.TrimSums) ([]byte, error) {
 	return encode(&logpb.Entry{Version: Format, Body: &logpb.Entry_Trim{Trim: t}})
+}
+
+// EncodePack returns the entry that moves rows of numbers into a pack. A release that does not know packs stops at it.
+func EncodePack(p *logpb.PackSums) ([]byte, error) {
+	return encode(&logpb.Entry{Version: Format, Body: &logpb.Entry_Pack{Pack: p}})
 }
 
 func encode(e *logpb.Entry) ([]byte, error) {

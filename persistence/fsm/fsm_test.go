@@ -120,6 +120,8 @@ func row(t require.TestingT, k keys.Key, value []byte) string {
 		numbers, err := keys.SumFields(nil, value)
 		require.NoError(t, err)
 		return fmt.Sprintf("sum %s %s %v", k.Name, k.Tail, numbers)
+	case keys.Pack:
+		return packRow(t, k, value)
 	case keys.Owned:
 		return fmt.Sprintf("owned %s %s", k.Name, k.Tail)
 	case keys.BlobHead:
@@ -177,7 +179,8 @@ func (r *rig) batch(t *testing.T, group replica.GroupID, input string) string {
 
 // parseEntry reads: append ID [create] [delete] [expect=N] [epoch=N] [head=S] [event=S]... [item=T/K=V] [item=T/K]
 // [list=L/SCORE/M=V] [list=L/SCORE/M] [count=NAME/N] [sum=NAME/MEMBER/N,N...] [blob=ID/BYTES=RECORD] [blob=ID] or: put COLLECTION/KEY
-// expect=N (value=S | delete), or: sums NAME/MEMBER/N,N..., or: trim PREFIX/MEMBER, or what blob_test.go reads. A row without "=V" is a removal.
+// expect=N (value=S | delete), or: sums NAME/MEMBER/N,N..., or: trim PREFIX/MEMBER, or: pack NAME/FROM/TO, or what
+// blob_test.go reads. A row without "=V" is a removal.
 func parseEntry(t *testing.T, words []string) *logpb.Entry {
 	t.Helper()
 	switch words[0] {
@@ -193,6 +196,9 @@ func parseEntry(t *testing.T, words []string) *logpb.Entry {
 		trim := &logpb.TrimSums{}
 		trim.Prefix, trim.Before, _ = strings.Cut(words[1], "/")
 		return &logpb.Entry{Version: fsm.Format, Body: &logpb.Entry_Trim{Trim: trim}}
+	case "pack":
+		parts := strings.Split(words[1], "/")
+		return &logpb.Entry{Version: fsm.Format, Body: &logpb.Entry_Pack{Pack: &logpb.PackSums{Name: parts[0], From: parts[1], To: parts[2], Head: 1}}}
 	case "chunk", "commit", "remove":
 		return parseBlob(t, words)
 	}
@@ -352,6 +358,11 @@ func drawEntry(t *rapid.T) *logpb.Entry {
 			Prefix: letter.Draw(t, "prefix"), Before: letter.Draw(t, "before"),
 		}}}
 	}
+	if rapid.IntRange(0, 5).Draw(t, "pack") == 0 {
+		return &logpb.Entry{Version: fsm.Format, Body: &logpb.Entry_Pack{Pack: &logpb.PackSums{
+			Name: letter.Draw(t, "name"), From: letter.Draw(t, "from"), To: letter.Draw(t, "to") + "x", Head: rapid.Uint32Range(0, 2).Draw(t, "head"),
+		}}}
+	}
 	if rapid.IntRange(0, 5).Draw(t, "sums") == 0 {
 		return &logpb.Entry{Version: fsm.Format, Body: &logpb.Entry_Sums{Sums: &logpb.Sums{Sums: drawSums(t)}}}
 	}
@@ -435,35 +446,6 @@ func TestDeleteRemovesEveryRow(t *testing.T) {
 			require.Equal(t, []string{`head cc seq=0 epoch=0 ""`, `event cc 0 ""`}, r.rows(t, 1))
 		})
 	}
-}
-
-func FuzzApply(f *testing.F) {
-	seed, err := fsm.Encode(&logpb.Append{Id: "c", Create: true, Events: [][]byte{{1}}, Counts: []*logpb.Count{{Name: "n", Delta: 1}}})
-	require.NoError(f, err)
-	f.Add(seed)
-	put, err := fsm.EncodePut(&logpb.Put{Collection: "c", Key: "k", Value: []byte("v")})
-	require.NoError(f, err)
-	f.Add(put)
-	sums, err := fsm.EncodeSums([]*logpb.Sum{{Name: "n", Member: "m", Deltas: []int64{1, -2}}})
-	require.NoError(f, err)
-	f.Add(sums)
-	trim, err := fsm.EncodeTrim(&logpb.TrimSums{Prefix: "n", Before: "m"})
-	require.NoError(f, err)
-	f.Add(trim)
-	for _, e := range []*logpb.Entry{piece("f", 0, 9, 5), {Version: fsm.Format, Body: &logpb.Entry_Blob{Blob: commit("f", 9, "r")}}} {
-		data, err := proto.Marshal(e)
-		require.NoError(f, err)
-		f.Add(data)
-	}
-	r := newRig(f)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		batch := r.db.NewBatch()
-		results, err := r.machine.Apply(batch, 0, []replica.Entry{{Index: 1, Data: data}})
-		if err == nil {
-			require.Len(t, results, 1)
-		}
-		require.NoError(t, batch.Close())
-	})
 }
 
 // Entries of a turn: one event, the head, an item and a list row that moves, over 10,000 conversations.

@@ -20,6 +20,7 @@ const MaxRecord = 1 << 20
 const (
 	MaxSums   = 4096 // in an entry
 	MaxDeltas = 16   // in a sum
+	MaxPacked = 4096 // in a pack: a replica applies it at once
 )
 
 // Validate checks an append. It is called before proposing, and again when applying.
@@ -81,6 +82,17 @@ func ValidateTrim(t *logpb.TrimSums) error {
 	}
 	if n := len(t.GetBefore()); n == 0 || n > keys.MaxSum {
 		return fmt.Errorf("%w: members of sums before one of %d bytes", ErrLimit, n)
+	}
+	return nil
+}
+
+// ValidatePack checks a move of rows into a pack.
+func ValidatePack(p *logpb.PackSums) error {
+	if err := name("name of sums", p.GetName()); err != nil {
+		return err
+	}
+	if n := len(p.GetTo()); n > keys.MaxSum || p.GetFrom() >= p.GetTo() {
+		return fmt.Errorf("%w: a pack of sums from %q to %q", ErrLimit, p.GetFrom(), p.GetTo())
 	}
 	return nil
 }

@@ -30,7 +30,9 @@ type overlay struct {
 	records map[record]uint64
 	blobs   map[string]*blobState
 	sums    map[sum][]int64
+	packs   map[pack][]byte   // nil = removed
 	trims   []*logpb.TrimSums // of sums that the database still shows
+	packed  []*logpb.PackSums // the same
 }
 
 // keep bounds the maps that are reused; larger ones are dropped.
@@ -39,7 +41,7 @@ const keep = 4096
 func newOverlay() overlay {
 	return overlay{
 		heads: map[string]head{}, counts: map[string]int64{}, records: map[record]uint64{}, blobs: map[string]*blobState{},
-		sums: map[sum][]int64{},
+		sums: map[sum][]int64{}, packs: map[pack][]byte{},
 	}
 }
 
@@ -54,8 +56,10 @@ func (o *overlay) reset() {
 	clear(o.records)
 	clear(o.blobs)
 	clear(o.sums)
+	clear(o.packs)
 	clear(o.trims)
-	o.trims = o.trims[:0]
+	clear(o.packed)
+	o.trims, o.packed = o.trims[:0], o.packed[:0]
 }
 
 func (m *Machine) head(group uint32, id string) (head, error) {

@@ -36,7 +36,7 @@ func (m *Machine) addAll(group uint32, sums []*logpb.Sum) error {
 
 func (m *Machine) add(group uint32, to sum, deltas []int64) error {
 	numbers, ok := m.seen.sums[to]
-	if !ok && !m.seen.trimmed(to) {
+	if !ok && !m.seen.gone(to) {
 		m.key = keys.AppendSum(m.key[:0], group, to.name, to.member)
 		err := m.get(m.key, func(value []byte) (err error) {
 			numbers, err = keys.SumFields(make([]int64, 0, MaxDeltas), value)
@@ -50,7 +50,7 @@ func (m *Machine) add(group uint32, to sum, deltas []int64) error {
 	return nil
 }
 
-// trimSums removes rows from the database, and drops those of this batch.
+// trimSums removes rows and packs from the database, and drops those of this batch.
 func (m *Machine) trimSums(batch *pebble.Batch, group uint32, t *logpb.TrimSums, result *logpb.Result) error {
 	if !valid(ValidateTrim(t)) {
 		return nil
@@ -62,6 +62,9 @@ func (m *Machine) trimSums(batch *pebble.Batch, group uint32, t *logpb.TrimSums,
 		return batch.DeleteRange(keys.AppendSums(nil, group, name), keys.AppendSum(nil, group, name, t.GetBefore()), nil)
 	})
 	if err != nil {
+		return fmt.Errorf("trim sums: %w", err)
+	}
+	if err := m.trimPacks(batch, group, t); err != nil {
 		return fmt.Errorf("trim sums: %w", err)
 	}
 	for row := range m.seen.sums {
@@ -78,9 +81,10 @@ func trims(t *logpb.TrimSums, row sum) bool {
 	return strings.HasPrefix(row.name, t.GetPrefix()) && row.member < t.GetBefore()
 }
 
-// trimmed reports whether an entry of this batch removed the row that the database still shows.
-func (o *overlay) trimmed(row sum) bool {
-	return slices.ContainsFunc(o.trims, func(t *logpb.TrimSums) bool { return trims(t, row) })
+// gone reports whether an entry of this batch removed the row that the database still shows.
+func (o *overlay) gone(row sum) bool {
+	return slices.ContainsFunc(o.trims, func(t *logpb.TrimSums) bool { return trims(t, row) }) ||
+		slices.ContainsFunc(o.packed, func(p *logpb.PackSums) bool { return packs(p, row) })
 }
 
 // writeSums writes each row once per batch, however often it was added to, without trailing zeros.
@@ -96,10 +100,7 @@ func (m *Machine) writeSums(batch *pebble.Batch, group uint32) error {
 	var value []byte
 	for _, row := range rows {
 		m.key = keys.AppendSum(m.key[:0], group, row.name, row.member)
-		numbers := m.seen.sums[row]
-		for len(numbers) > 0 && numbers[len(numbers)-1] == 0 {
-			numbers = numbers[:len(numbers)-1]
-		}
+		numbers := index.WithoutZeros(m.seen.sums[row])
 		var err error
 		if len(numbers) == 0 {
 			err = batch.Delete(m.key, nil)

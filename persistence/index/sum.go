@@ -20,7 +20,9 @@ type SumQuery struct {
 	Limit int
 }
 
-// SumRow is a row of numbers, without trailing zeros.
+func (q *SumQuery) has(member string) bool { return member >= q.From && (q.To == "" || member < q.To) }
+
+// SumRow is a row of numbers, without trailing zeros. It is empty where what was packed and what was added later are zero together.
 type SumRow struct {
 	Member string
 	Values []int64
@@ -69,37 +71,46 @@ func MergeSums(parts [][]SumRow, limit int) []SumRow {
 	return merged[:min(limit, len(merged))]
 }
 
-func shardSums(db pebble.Reader, group uint32, q SumQuery) (rows []SumRow, err error) {
-	prefix := keys.AppendSums(nil, group, q.Name)
-	bounds := pebble.IterOptions{LowerBound: keys.AppendSum(nil, group, q.Name, q.From), UpperBound: keys.Successor(prefix)}
-	if q.To != "" {
-		bounds.UpperBound = keys.AppendSum(nil, group, q.Name, q.To)
+func shardSums(db pebble.Reader, group uint32, q SumQuery) ([]SumRow, error) {
+	var packed, rows []SumRow
+	err := visitShard(db, group, q, shardVisit{
+		pack: func(p *keys.PackReader, inside bool) error {
+			if len(packed) >= q.Limit {
+				return ErrEnough
+			}
+			first := len(packed)
+			err := p.Each(func(head, tail []byte, values []int64) error {
+				if member := string(head) + string(tail); inside || q.has(member) {
+					packed = append(packed, SumRow{Member: member, Values: slices.Clone(values)})
+				}
+				return nil
+			})
+			slices.SortFunc(packed[first:], func(a, b SumRow) int { return cmp.Compare(a.Member, b.Member) })
+			return err
+		},
+		row: func(member, value []byte) error {
+			if len(rows) >= q.Limit {
+				return ErrEnough
+			}
+			numbers, err := keys.SumFields(nil, value)
+			rows = append(rows, SumRow{Member: string(member), Values: numbers})
+			return err
+		},
+	})
+	merged := MergeSums([][]SumRow{packed, rows}, q.Limit)
+	for i := range merged {
+		merged[i].Values = WithoutZeros(merged[i].Values)
 	}
-	if q.To != "" && q.From >= q.To {
-		return nil, nil
-	}
-	iter, err := db.NewIter(&bounds)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, iter.Close()) }()
-	for valid := iter.First(); valid && len(rows) < q.Limit; valid = iter.Next() {
-		value, err := iter.ValueAndErr()
-		if err != nil {
-			return nil, err
-		}
-		numbers, err := keys.SumFields(nil, value)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, SumRow{Member: string(iter.Key()[len(prefix):]), Values: numbers})
-	}
-	return rows, iter.Error()
+	return merged, err
 }
 
-// SumNames visits the names of a shard's sums with a prefix, with the first member of each.
-func SumNames(db pebble.Reader, group uint32, prefix string, visit func(name, first string) error) (err error) {
-	all := keys.AppendAllSums(nil, group)
+// SumNames visits the names of a shard's sums with a prefix, with the first member of each that is in no pack.
+func SumNames(db pebble.Reader, group uint32, prefix string, visit func(name, first string) error) error {
+	return names(db, keys.AppendAllSums(nil, group), prefix, visit)
+}
+
+// names visits the names with a prefix below the prefix of their kind of key, with the tail of the first key of each.
+func names(db pebble.Reader, all []byte, prefix string, visit func(name, first string) error) (err error) {
 	iter, err := db.NewIter(&pebble.IterOptions{LowerBound: all, UpperBound: keys.Successor(all)})
 	if err != nil {
 		return err
@@ -115,34 +126,18 @@ func SumNames(db pebble.Reader, group uint32, prefix string, visit func(name, fi
 				return err
 			}
 		}
-		valid = iter.SeekGE(keys.Successor(keys.AppendSums(nil, group, key.Name)))
+		last := iter.Key()
+		valid = iter.SeekGE(keys.Successor(last[:len(last)-len(key.Tail)]))
 	}
 	return iter.Error()
 }
 
-// VisitSums visits the rows of a name in one shard after the other, from a member up to another one (exclusive; empty = open), until
-// visit returns an error. Member and values are valid until it returns.
-func VisitSums(db pebble.Reader, shards []uint32, q SumQuery, visit func(member []byte, values []int64) error) error {
-	var values []int64
-	for _, group := range shards {
-		prefix := keys.AppendSums(nil, group, q.Name)
-		bounds := pebble.IterOptions{LowerBound: keys.AppendSum(nil, group, q.Name, q.From), UpperBound: keys.Successor(prefix)}
-		if q.To != "" {
-			bounds.UpperBound = keys.AppendSum(nil, group, q.Name, q.To)
-		}
-		if q.To != "" && q.From >= q.To {
-			return nil
-		}
-		if err := eachRow(db, &bounds, func(key, value []byte) (err error) {
-			if values, err = keys.SumFields(values[:0], value); err != nil {
-				return err
-			}
-			return visit(key[len(prefix):], values)
-		}); err != nil {
-			return fmt.Errorf("read sums: %w", err)
-		}
+// WithoutZeros is numbers without the zeros at their end.
+func WithoutZeros(numbers []int64) []int64 {
+	for len(numbers) > 0 && numbers[len(numbers)-1] == 0 {
+		numbers = numbers[:len(numbers)-1]
 	}
-	return nil
+	return numbers
 }
 
 // SpreadQuery selects rows of a list by their score: from From on up to To (exclusive).

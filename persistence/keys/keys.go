@@ -9,6 +9,7 @@
 //	record   collection, key                                           directory records
 //	blob     id, then head | pieces by index                           bytes of files
 //	sum      name, member                                              rows of numbers, ordered by member
+//	pack     name, end of its span                                     rows of numbers of a span of members, see pack.go
 //
 // Invariants: numbers are big-endian, so byte order is number order; names are length-prefixed, so no name is a prefix
 // of another and it may hold any bytes; ordered parts (item key, member, record key) are raw and come last. The layout
@@ -35,6 +36,7 @@ const (
 	kindRecord  = 0x40
 	kindBlob    = 0x50
 	kindSum     = 0x60
+	kindPack    = 0x70
 
 	// Rows of an entity. Items come before events: reading the head and the first tables is one short scan however
 	// long the history behind them.
@@ -53,7 +55,7 @@ const (
 	MaxName  = 255  // entity id, list, counter, collection, name of sums: length in one byte
 	MaxTable = 200  // item tables, 1..200
 	MaxTail  = 1024 // item key, list member, record key
-	MaxSum   = 255  // member of a sum
+	MaxSum   = 255  // member of a sum, end of a pack
 )
 
 // Kind is the kind of a row.
@@ -71,6 +73,7 @@ const (
 	BlobHead
 	Chunk
 	Sum
+	Pack
 )
 
 var errKey = errors.New("keys: not a state key")
@@ -182,6 +185,21 @@ func AppendSum(dst []byte, shard uint32, name, member string) []byte {
 	return append(AppendSums(dst, shard, name), member...)
 }
 
+// AppendPacks appends the prefix of all packs of a name.
+func AppendPacks(dst []byte, shard uint32, name string) []byte {
+	return appendName(AppendShard(dst, shard), kindPack, name)
+}
+
+// AppendAllPacks appends the prefix of all packs of all names.
+func AppendAllPacks(dst []byte, shard uint32) []byte {
+	return append(AppendShard(dst, shard), kindPack)
+}
+
+// AppendPack appends the key of the pack whose span ends before a member.
+func AppendPack(dst []byte, shard uint32, name, end string) []byte {
+	return append(AppendPacks(dst, shard, name), end...)
+}
+
 func appendName(dst []byte, kind byte, name string) []byte {
 	dst = append(dst, kind, byte(len(name)))
 	return append(dst, name...)
@@ -224,7 +242,7 @@ type Key struct {
 	Table uint8  // item
 	Seq   uint64 // event; index of a piece
 	Score int64  // listing
-	Tail  []byte // item key, list member, record key, owned blob's id, member of a sum; shares the decoded key's memory
+	Tail  []byte // item key, list member, record key, owned blob's id, member of a sum, end of a pack; shares the decoded key's memory
 }
 
 // Decode reads any key of this package. It is strict: what it accepts encodes to the same bytes again.
@@ -257,6 +275,8 @@ func Decode(key []byte) (Key, error) {
 		k.Kind, k.Tail = Record, rest
 	case kindSum:
 		k.Kind, k.Tail = Sum, rest
+	case kindPack:
+		k.Kind, k.Tail = Pack, rest
 	case kindBlob:
 		err = k.decodeBlob(rest)
 	default:
@@ -323,6 +343,8 @@ func (k Key) Append(dst []byte) []byte {
 		return AppendChunk(dst, k.Shard, k.Name, uint32(k.Seq))
 	case Sum:
 		return append(AppendSums(dst, k.Shard, k.Name), k.Tail...)
+	case Pack:
+		return append(AppendPacks(dst, k.Shard, k.Name), k.Tail...)
 	default:
 		return dst
 	}

@@ -40,6 +40,10 @@ func TestKeysGolden(t *testing.T) {
 		{"value count", keys.AppendCountValue(nil, -2)},
 		{"sum", keys.AppendSum(nil, 2, "usage/a", "0000000009/m")},
 		{"value sum", keys.AppendSumValue(nil, []int64{1, 0, -2, 300})},
+		{"pack", keys.AppendPack(nil, 2, "usage/a", "0000000024")},
+		{"value pack", keys.AppendPackValue(nil, "00", 2, []keys.NumberedMember{
+			{Member: "00/a", Values: []int64{1}}, {Member: "00/b", Values: []int64{-2, 300}}, {Member: "07/a", Values: []int64{5, 7}},
+		})},
 	}
 	var got strings.Builder
 	for _, row := range rows {
@@ -52,7 +56,7 @@ func TestKeysGolden(t *testing.T) {
 
 func drawKey(t *rapid.T) keys.Key {
 	k := keys.Key{
-		Kind:  keys.Kind(rapid.IntRange(int(keys.Head), int(keys.Sum)).Draw(t, "kind")),
+		Kind:  keys.Kind(rapid.IntRange(int(keys.Head), int(keys.Pack)).Draw(t, "kind")),
 		Shard: rapid.Uint32().Draw(t, "shard"),
 		Name:  string(rapid.SliceOfN(rapid.Byte(), 0, keys.MaxName).Draw(t, "name")),
 	}
@@ -68,7 +72,7 @@ func drawKey(t *rapid.T) keys.Key {
 		k.Tail = tail.Draw(t, "tail")
 	case keys.Chunk:
 		k.Seq = uint64(rapid.Uint32().Draw(t, "index"))
-	case keys.Record, keys.Owned, keys.Sum:
+	case keys.Record, keys.Owned, keys.Sum, keys.Pack:
 		k.Tail = tail.Draw(t, "tail")
 	default: // a name is all
 	}
@@ -171,6 +175,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(keys.AppendBlobHead(nil, 1, "file_A"))
 	f.Add(keys.AppendOwned(nil, 1, "conv_AB"))
 	f.Add(keys.AppendSum(nil, 2, "usage/a", "m"))
+	f.Add(keys.AppendPack(nil, 2, "usage/a", "m"))
 	f.Add([]byte{'s', 2, 0, 0, 0, 1, 0x10, 0})
 	f.Fuzz(func(t *testing.T, key []byte) {
 		k, err := keys.Decode(key)

@@ -44,6 +44,24 @@ func (m *Model) DrawSums(t *rapid.T) (sums []*logpb.Sum) {
 	return sums
 }
 
+// DrawPack sometimes packs sums of a shard, which changes none.
+func (m *Model) DrawPack(ctx context.Context, t *rapid.T, s *persistence.Store) {
+	if rapid.IntRange(0, 4).Draw(t, "pack") > 0 {
+		return
+	}
+	require.NoError(t, s.PackSums(ctx, rapid.Uint32Range(1, m.shards).Draw(t, "group"), persistence.Packing{
+		Prefix: rapid.SampledFrom([]string{"", "a"}).Draw(t, "prefix"), Before: rapid.SampledFrom([]string{"b", "c", "e"}).Draw(t, "before"),
+		Head: rapid.IntRange(0, 1).Draw(t, "head"),
+		Span: func(member string) (from, to string) {
+			if member < "c" {
+				return "a", "c"
+			}
+			return "c", "e"
+		},
+		Parts: func(string) []string { return nil },
+	}))
+}
+
 // numbers returns a row as it is read: without trailing zeros.
 func numbers(row []int64) []int64 {
 	for len(row) > 0 && row[len(row)-1] == 0 {
@@ -62,7 +80,7 @@ func (m *Model) checkSums(ctx context.Context, t require.TestingT, s *persistenc
 			rows, err := s.Sums(ctx, []uint32{group}, persistence.SumQuery{Name: name, Limit: 100})
 			require.NoError(t, err)
 			for _, row := range rows {
-				require.Equal(t, numbers(m.sums[group][sum{name, row.Member}]), row.Values)
+				require.Equal(t, fmt.Sprint(numbers(m.sums[group][sum{name, row.Member}])), fmt.Sprint(row.Values))
 				want[sum{name, row.Member}] = add(want[sum{name, row.Member}], row.Values)
 			}
 		}
@@ -75,7 +93,11 @@ func (m *Model) checkSums(ctx context.Context, t require.TestingT, s *persistenc
 		for _, name := range []string{"a", "b", "c"} {
 			found, err := s.Sums(ctx, []uint32{group}, persistence.SumQuery{Name: name, Limit: 100})
 			require.NoError(t, err)
-			rows -= len(found)
+			for _, row := range found {
+				if len(row.Values) > 0 { // else what was packed and what came later are zero together
+					rows--
+				}
+			}
 		}
 		require.Zero(t, rows, "rows of shard %d", group)
 	}
@@ -83,7 +105,7 @@ func (m *Model) checkSums(ctx context.Context, t require.TestingT, s *persistenc
 		merged, err := s.Sums(ctx, all, persistence.SumQuery{Name: name, Limit: 100})
 		require.NoError(t, err)
 		for _, row := range merged {
-			require.Equal(t, numbers(want[sum{name, row.Member}]), numbers(row.Values))
+			require.Equal(t, fmt.Sprint(numbers(want[sum{name, row.Member}])), fmt.Sprint(numbers(row.Values)))
 		}
 	}
 }

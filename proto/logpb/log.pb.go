@@ -90,6 +90,7 @@ type Entry struct {
 	//	*Entry_Blob
 	//	*Entry_Sums
 	//	*Entry_Trim
+	//	*Entry_Pack
 	Body          isEntry_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -193,6 +194,15 @@ func (x *Entry) GetTrim() *TrimSums {
 	return nil
 }
 
+func (x *Entry) GetPack() *PackSums {
+	if x != nil {
+		if x, ok := x.Body.(*Entry_Pack); ok {
+			return x.Pack
+		}
+	}
+	return nil
+}
+
 type isEntry_Body interface {
 	isEntry_Body()
 }
@@ -221,6 +231,10 @@ type Entry_Trim struct {
 	Trim *TrimSums `protobuf:"bytes,7,opt,name=trim,proto3,oneof"`
 }
 
+type Entry_Pack struct {
+	Pack *PackSums `protobuf:"bytes,8,opt,name=pack,proto3,oneof"`
+}
+
 func (*Entry_Append) isEntry_Body() {}
 
 func (*Entry_Put) isEntry_Body() {}
@@ -232,6 +246,8 @@ func (*Entry_Blob) isEntry_Body() {}
 func (*Entry_Sums) isEntry_Body() {}
 
 func (*Entry_Trim) isEntry_Body() {}
+
+func (*Entry_Pack) isEntry_Body() {}
 
 // BlobChunk writes a piece of a blob that is not committed yet. The same piece again changes nothing.
 type BlobChunk struct {
@@ -1000,6 +1016,77 @@ func (x *TrimSums) GetBefore() string {
 	return ""
 }
 
+// PackSums moves the rows of a name into one row, a pack, which is smaller and quicker to read. It changes no number: what is added to a
+// member later is a row of its own again, and counts beside the pack. Packs of a name do not overlap. It is refused (SEQ_MISMATCH) when
+// another pack holds a part of the span, or the rows are too many.
+type PackSums struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	From          string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"` // members, from inclusive, to exclusive
+	To            string                 `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	Head          uint32                 `protobuf:"varint,4,opt,name=head,proto3" json:"head,omitempty"` // members that differ only in so many bytes at their beginning are side by side in the pack
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PackSums) Reset() {
+	*x = PackSums{}
+	mi := &file_logpb_log_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PackSums) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PackSums) ProtoMessage() {}
+
+func (x *PackSums) ProtoReflect() protoreflect.Message {
+	mi := &file_logpb_log_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PackSums.ProtoReflect.Descriptor instead.
+func (*PackSums) Descriptor() ([]byte, []int) {
+	return file_logpb_log_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *PackSums) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PackSums) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *PackSums) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *PackSums) GetHead() uint32 {
+	if x != nil {
+		return x.Head
+	}
+	return 0
+}
+
 // Put writes one directory record with the version it expects (0 = must not exist).
 type Put struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -1015,7 +1102,7 @@ type Put struct {
 
 func (x *Put) Reset() {
 	*x = Put{}
-	mi := &file_logpb_log_proto_msgTypes[11]
+	mi := &file_logpb_log_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1027,7 +1114,7 @@ func (x *Put) String() string {
 func (*Put) ProtoMessage() {}
 
 func (x *Put) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[11]
+	mi := &file_logpb_log_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1040,7 +1127,7 @@ func (x *Put) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Put.ProtoReflect.Descriptor instead.
 func (*Put) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{11}
+	return file_logpb_log_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Put) GetCollection() string {
@@ -1099,7 +1186,7 @@ type Guard struct {
 
 func (x *Guard) Reset() {
 	*x = Guard{}
-	mi := &file_logpb_log_proto_msgTypes[12]
+	mi := &file_logpb_log_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1111,7 +1198,7 @@ func (x *Guard) String() string {
 func (*Guard) ProtoMessage() {}
 
 func (x *Guard) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[12]
+	mi := &file_logpb_log_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1124,7 +1211,7 @@ func (x *Guard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Guard.ProtoReflect.Descriptor instead.
 func (*Guard) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{12}
+	return file_logpb_log_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Guard) GetCollection() string {
@@ -1158,7 +1245,7 @@ type HandOver struct {
 
 func (x *HandOver) Reset() {
 	*x = HandOver{}
-	mi := &file_logpb_log_proto_msgTypes[13]
+	mi := &file_logpb_log_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1170,7 +1257,7 @@ func (x *HandOver) String() string {
 func (*HandOver) ProtoMessage() {}
 
 func (x *HandOver) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[13]
+	mi := &file_logpb_log_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1183,7 +1270,7 @@ func (x *HandOver) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandOver.ProtoReflect.Descriptor instead.
 func (*HandOver) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{13}
+	return file_logpb_log_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HandOver) GetEpoch() uint64 {
@@ -1205,7 +1292,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_logpb_log_proto_msgTypes[14]
+	mi := &file_logpb_log_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1217,7 +1304,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[14]
+	mi := &file_logpb_log_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1230,7 +1317,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{14}
+	return file_logpb_log_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Result) GetOutcome() Outcome {
@@ -1259,7 +1346,7 @@ var File_logpb_log_proto protoreflect.FileDescriptor
 const file_logpb_log_proto_rawDesc = "" +
 	"\n" +
 	"\x0flogpb/log.proto\x12\n" +
-	"parley.log\"\xad\x02\n" +
+	"parley.log\"\xd9\x02\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12,\n" +
 	"\x06append\x18\x02 \x01(\v2\x12.parley.log.AppendH\x00R\x06append\x12#\n" +
@@ -1267,7 +1354,8 @@ const file_logpb_log_proto_rawDesc = "" +
 	"\x05chunk\x18\x04 \x01(\v2\x15.parley.log.BlobChunkH\x00R\x05chunk\x12,\n" +
 	"\x04blob\x18\x05 \x01(\v2\x16.parley.log.BlobChangeH\x00R\x04blob\x12&\n" +
 	"\x04sums\x18\x06 \x01(\v2\x10.parley.log.SumsH\x00R\x04sums\x12*\n" +
-	"\x04trim\x18\a \x01(\v2\x14.parley.log.TrimSumsH\x00R\x04trimB\x06\n" +
+	"\x04trim\x18\a \x01(\v2\x14.parley.log.TrimSumsH\x00R\x04trim\x12*\n" +
+	"\x04pack\x18\b \x01(\v2\x14.parley.log.PackSumsH\x00R\x04packB\x06\n" +
 	"\x04body\"U\n" +
 	"\tBlobChunk\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
@@ -1330,7 +1418,12 @@ const file_logpb_log_proto_rawDesc = "" +
 	"\x04sums\x18\x01 \x03(\v2\x0f.parley.log.SumR\x04sums\":\n" +
 	"\bTrimSums\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x16\n" +
-	"\x06before\x18\x02 \x01(\tR\x06before\"\xb9\x01\n" +
+	"\x06before\x18\x02 \x01(\tR\x06before\"V\n" +
+	"\bPackSums\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\tR\x02to\x12\x12\n" +
+	"\x04head\x18\x04 \x01(\rR\x04head\"\xb9\x01\n" +
 	"\x03Put\x12\x1e\n" +
 	"\n" +
 	"collection\x18\x01 \x01(\tR\n" +
@@ -1374,7 +1467,7 @@ func file_logpb_log_proto_rawDescGZIP() []byte {
 }
 
 var file_logpb_log_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_logpb_log_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_logpb_log_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_logpb_log_proto_goTypes = []any{
 	(Outcome)(0),       // 0: parley.log.Outcome
 	(*Entry)(nil),      // 1: parley.log.Entry
@@ -1388,31 +1481,33 @@ var file_logpb_log_proto_goTypes = []any{
 	(*Sum)(nil),        // 9: parley.log.Sum
 	(*Sums)(nil),       // 10: parley.log.Sums
 	(*TrimSums)(nil),   // 11: parley.log.TrimSums
-	(*Put)(nil),        // 12: parley.log.Put
-	(*Guard)(nil),      // 13: parley.log.Guard
-	(*HandOver)(nil),   // 14: parley.log.HandOver
-	(*Result)(nil),     // 15: parley.log.Result
+	(*PackSums)(nil),   // 12: parley.log.PackSums
+	(*Put)(nil),        // 13: parley.log.Put
+	(*Guard)(nil),      // 14: parley.log.Guard
+	(*HandOver)(nil),   // 15: parley.log.HandOver
+	(*Result)(nil),     // 16: parley.log.Result
 }
 var file_logpb_log_proto_depIdxs = []int32{
 	5,  // 0: parley.log.Entry.append:type_name -> parley.log.Append
-	12, // 1: parley.log.Entry.put:type_name -> parley.log.Put
+	13, // 1: parley.log.Entry.put:type_name -> parley.log.Put
 	2,  // 2: parley.log.Entry.chunk:type_name -> parley.log.BlobChunk
 	3,  // 3: parley.log.Entry.blob:type_name -> parley.log.BlobChange
 	10, // 4: parley.log.Entry.sums:type_name -> parley.log.Sums
 	11, // 5: parley.log.Entry.trim:type_name -> parley.log.TrimSums
-	6,  // 6: parley.log.Append.items:type_name -> parley.log.Item
-	7,  // 7: parley.log.Append.listings:type_name -> parley.log.Listing
-	8,  // 8: parley.log.Append.counts:type_name -> parley.log.Count
-	3,  // 9: parley.log.Append.blobs:type_name -> parley.log.BlobChange
-	9,  // 10: parley.log.Append.sums:type_name -> parley.log.Sum
-	9,  // 11: parley.log.Sums.sums:type_name -> parley.log.Sum
-	13, // 12: parley.log.Put.guard:type_name -> parley.log.Guard
-	0,  // 13: parley.log.Result.outcome:type_name -> parley.log.Outcome
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	12, // 6: parley.log.Entry.pack:type_name -> parley.log.PackSums
+	6,  // 7: parley.log.Append.items:type_name -> parley.log.Item
+	7,  // 8: parley.log.Append.listings:type_name -> parley.log.Listing
+	8,  // 9: parley.log.Append.counts:type_name -> parley.log.Count
+	3,  // 10: parley.log.Append.blobs:type_name -> parley.log.BlobChange
+	9,  // 11: parley.log.Append.sums:type_name -> parley.log.Sum
+	9,  // 12: parley.log.Sums.sums:type_name -> parley.log.Sum
+	14, // 13: parley.log.Put.guard:type_name -> parley.log.Guard
+	0,  // 14: parley.log.Result.outcome:type_name -> parley.log.Outcome
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_logpb_log_proto_init() }
@@ -1427,6 +1522,7 @@ func file_logpb_log_proto_init() {
 		(*Entry_Blob)(nil),
 		(*Entry_Sums)(nil),
 		(*Entry_Trim)(nil),
+		(*Entry_Pack)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1434,7 +1530,7 @@ func file_logpb_log_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_logpb_log_proto_rawDesc), len(file_logpb_log_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -25,13 +25,15 @@ const (
 	Aegis
 	// Meters allows meters, which count the usage of gateway calls, and traces that programs report.
 	Meters
+	// PackedUsage allows packs, in which shards keep the usage of past days.
+	PackedUsage
 )
 
 // Oldest is the level of the release before this one. Nodes that have less are refused: what they lack is used without asking.
 const Oldest = WholeCommands
 
 // Newest is the level that this release has.
-const Newest = Meters
+const Newest = PackedUsage
 
 // Gate is the level of the cluster as a node knows it. It may lag behind, and never runs ahead. The zero value is at Base. It is
 // safe for concurrent use.

@@ -29,7 +29,7 @@ type Client struct {
 	TracingMaxBody Size `key:"tracing_max_body" default:"10MiB" range:"1KiB..1GiB"`
 	// How long reported traces are kept after the last that was heard of them.
 	TracingRetention time.Duration `key:"tracing_retention" default:"720h" range:"1m..87600h"`
-	// How long hourly usage records are kept, 400 days.
+	// How long hourly usage records are kept, 400 days; whole days of UTC go.
 	UsageRetention time.Duration `key:"usage_retention" default:"9600h" range:"24h..876000h"`
 }
 

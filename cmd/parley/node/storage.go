@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley/actors/core/feature"
 	"parley/actors/turn"
 	"parley/cluster"
 	"parley/cluster/shard"
@@ -74,6 +75,7 @@ func (n *Node) storeIfOpen() *persistence.Store { return n.storage.opened.Load()
 func (n *Node) openStore(ctx context.Context) error {
 	options := configure.Store(n.config, n.descriptors)
 	options.Logger, options.Registerer = n.log, n.metrics
+	options.PackSums = n.packUsage
 	n.storage.changes = newChanges()
 	options.OnLeader = n.storage.changes.add
 	options.OnFileBytes = n.storage.filePace.Flow
@@ -92,6 +94,14 @@ func (n *Node) openStore(ctx context.Context) error {
 	n.storage.opened.Store(store)
 	n.later(func(context.Context) { store.Stop() })
 	return nil
+}
+
+// packUsage is how usage is stored, once every node can read packs.
+func (n *Node) packUsage(now time.Time) persistence.Packing {
+	if !n.features.On(feature.PackedUsage) {
+		return persistence.Packing{}
+	}
+	return configure.PackUsage(now)
 }
 
 func (n *Node) startStore(ctx context.Context) error {

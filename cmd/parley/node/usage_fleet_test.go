@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -30,8 +31,18 @@ import (
 // usedDays is how many days of usage there are.
 const usedDays = 90
 
-// TestUsageOfAllNodes: every node adds up the same usage of 90 days over HTTP. PARLEY_USAGE_ROWS=1000000 measures what that costs among
-// so many rows, of each group (issue 15: p99 <= 100 ms).
+// TestUsageIsPackedTogether: no shard has packs before every node can read them, and none of a day that may still go on.
+func TestUsageIsPackedTogether(t *testing.T) {
+	n := &Node{features: feature.NewGate(feature.PackedUsage - 1)}
+	now := time.Date(2026, 11, 28, 1, 0, 0, 0, time.UTC)
+	require.Empty(t, n.packUsage(now).Before)
+	n.features.Raise(feature.PackedUsage)
+	require.Equal(t, machine.UsageHour(now.AddDate(0, 0, -1).UnixMilli()-3_600_000), n.packUsage(now).Before)
+	require.Equal(t, machine.UsageHour(now.UnixMilli()-3_600_000), n.packUsage(now.Add(time.Hour)).Before)
+}
+
+// TestUsageOfAllNodes: every node adds up the same usage of 90 days over HTTP, before it is packed and afterwards, wherever a span begins
+// and ends, and with what came late. PARLEY_USAGE_ROWS=1000000 measures what that costs among so many rows, of each group (issue 15: p99 <= 100 ms).
 func TestUsageOfAllNodes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -48,59 +59,118 @@ func TestUsageOfAllNodes(t *testing.T) {
 		}
 	}, "n1", "n2", "n3")
 	f.grown()
-	f.eventually("meters can be given usage", 60*time.Second, func() bool {
+	f.eventually("meters can be given usage, and packed", 60*time.Second, func() bool {
 		for _, n := range f.nodes {
-			if !n.features.On(feature.Meters) {
+			if !n.features.On(feature.PackedUsage) {
 				return false
 			}
 		}
 		return true
 	})
-	until := time.Now().UTC().Truncate(24 * time.Hour)
+	until := time.Now().UTC().Add(-2 * time.Hour).Truncate(24 * time.Hour)
 	began := time.Now()
 	rows := f.use(count, until)
 	t.Logf("%d rows in %v", rows, time.Since(began).Round(time.Millisecond))
-	span := "from=" + until.AddDate(0, 0, -usedDays).Format(time.DateOnly) + "&to=" + until.AddDate(0, 0, -1).Format(time.DateOnly)
-	for query, total := range map[string]string{
+	from := until.AddDate(0, 0, -usedDays)
+	whole := "from=" + from.Format(time.DateOnly) + "&to=" + until.AddDate(0, 0, -1).Format(time.DateOnly)
+	part := "from=" + from.Add(5*time.Hour).Format(time.RFC3339) + "&to=" + from.Add(53*time.Hour).Format(time.RFC3339)
+	groups := map[string]string{
 		"group_by=model&interval=day": "calls", "group_by=model&interval=hour": "calls", "group_by=user": "requests", "group_by=agent": "requests",
-	} {
-		var took []time.Duration
-		for i := range 3 * times {
-			n := f.nodes[fmt.Sprint("n", i%3+1)]
-			var totals map[string]float64
-			f.eventually(query+" is answered", 60*time.Second, func() bool {
-				start := time.Now()
-				var status int
-				status, totals = usageTotalsOf(t, n, secret, span+"&"+query)
-				if status == http.StatusOK {
-					took = append(took, time.Since(start))
-				}
-				return status == http.StatusOK // the token may not be known everywhere yet
-			})
-			require.InDelta(t, 3*rows, totals[total], 0, query)
-			require.InDelta(t, 3300*rows, totals["total_tokens"], 0, query)
+	}
+	answers := map[string]string{}
+	for query, total := range groups {
+		answers[query] = f.measured(secret, whole+"&"+query, rows, 3)
+		answers[part+query] = f.measured(secret, part+"&"+query, rows, 1)
+		totals := usageTotals(t, answers[query])
+		require.InDelta(t, 3*rows, totals[total], 0, query)
+		require.InDelta(t, 3300*rows, totals["total_tokens"], 0, query)
+	}
+	began = time.Now()
+	f.packed()
+	t.Logf("packed in %v", time.Since(began).Round(time.Millisecond))
+	for query := range groups {
+		require.Equal(t, answers[query], f.measured(secret, whole+"&"+query, rows, 3*times), query)
+		require.Equal(t, answers[part+query], f.measured(secret, part+"&"+query, rows, 3), query)
+	}
+	if measures {
+		return
+	}
+	rows += f.use(count, until) // the same again, late: beside the packs, and in them
+	for range 2 {
+		for query, total := range groups {
+			require.InDelta(t, 3*rows, usageTotals(t, f.measured(secret, whole+"&"+query, rows, 3))[total], 0, query)
 		}
-		slices.Sort(took)
-		t.Logf("%s: %d queries over %d rows, p50 %v, p99 %v, max %v", query, len(took), rows, took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
+		f.packed()
 	}
 }
 
-// usageTotalsOf asks a node for usage.
-func usageTotalsOf(t *testing.T, n *Node, secret, query string) (status int, totals map[string]float64) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+// packed has the owners of all shards pack usage, as their sweeps do.
+func (f *fleet) packed() {
+	f.t.Helper()
+	var packing sync.WaitGroup
+	for in := 1; in <= f.nodes["n1"].shards.Count(); in++ {
+		packing.Go(func() {
+			for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); <-time.After(100 * time.Millisecond) {
+				for _, n := range f.nodes {
+					if n.store.PackSums(f.t.Context(), uint32(in), n.packUsage(time.Now())) == nil {
+						return
+					}
+				}
+			}
+			f.t.Errorf("shard %d was not packed", in)
+		})
+	}
+	packing.Wait()
+}
+
+// measured asks the nodes in turn, so many times, and returns the answer, which is the same of all.
+func (f *fleet) measured(secret, query string, rows, times int) (answer string) {
+	f.t.Helper()
+	var took []time.Duration
+	for i := range times {
+		n := f.nodes[fmt.Sprint("n", i%3+1)]
+		f.eventually(query+" is answered", 60*time.Second, func() bool {
+			start := time.Now()
+			status, body := usageOf(f.t, n, secret, query)
+			if status != http.StatusOK {
+				return false // the token may not be known everywhere yet
+			}
+			took = append(took, time.Since(start))
+			if answer == "" {
+				answer = body
+			}
+			require.Equal(f.t, answer, body, query)
+			return true
+		})
+	}
+	slices.Sort(took)
+	f.t.Logf("%s: %d queries over %d rows, p50 %v, p99 %v, max %v", query, len(took), rows, took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
+	return answer
+}
+
+// usageOf asks a node for usage.
+func usageOf(tb testing.TB, n *Node, secret, query string) (status int, body string) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.Addr().String()+"/api/client/v1/analytics/usage?"+query, nil)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	request.Header.Set("Authorization", "Bearer "+secret)
 	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	defer func() { _ = response.Body.Close() }() // it was read
-	var answer struct {
+	read, err := io.ReadAll(response.Body)
+	require.NoError(tb, err)
+	return response.StatusCode, string(read)
+}
+
+func usageTotals(t *testing.T, answer string) map[string]float64 {
+	t.Helper()
+	var usage struct {
 		Totals map[string]float64 `json:"totals"`
 	}
-	require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
-	return response.StatusCode, answer.Totals
+	require.NoError(t, json.Unmarshal([]byte(answer), &usage))
+	return usage.Totals
 }
 
 // use has meters of every shard count rows of the days before a time, as nodes give them theirs: batch after batch. It returns how many.

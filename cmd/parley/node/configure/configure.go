@@ -42,8 +42,19 @@ func Store(c *config.Config, d Descriptors) persistence.Options {
 		KeepEntries:     uint64(c.Storage.KeepEntries),
 		SnapshotRate:    int64(c.Storage.SnapshotRate),
 		OldSums: func(now time.Time) (prefix, before string) {
-			return machine.UsagePrefix, machine.UsageHour(now.Add(-c.Client.UsageRetention).UnixMilli())
+			return machine.UsagePrefix, machine.UsageDay(now.Add(-c.Client.UsageRetention).UnixMilli())
 		},
+	}
+}
+
+// usageRest is how long usage of a day is still expected after its end: what comes later has the day packed again.
+const usageRest = 2 * time.Hour
+
+// PackUsage is how usage of past days is stored at a time.
+func PackUsage(now time.Time) persistence.Packing {
+	return persistence.Packing{
+		Prefix: machine.UsagePrefix, Before: machine.UsageDay(now.Add(-usageRest).UnixMilli()), Head: machine.UsageHead,
+		Span: machine.UsageDayOf, Parts: machine.UsageHoursOf,
 	}
 }
 

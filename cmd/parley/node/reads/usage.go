@@ -63,7 +63,9 @@ func usageOf(ctx context.Context, store *persistence.Store, groups []uint32, que
 	if to := query.GetTo(); to > 0 && to < math.MaxInt64 {
 		rows.To = machine.UsageHour(to)
 	}
-	if err := store.VisitSums(ctx, groups, rows, tally.Add); err != nil {
+	// A pack is of one day, or of an hour in it.
+	how := persistence.Split{Head: machine.UsageHead, Whole: machine.UsageInterval(query.GetInterval()) != machine.UsageHourly}
+	if err := store.VisitSums(ctx, groups, rows, how, tally.Add); err != nil {
 		return nil, readFault("read usage", err)
 	}
 	return usageReply(tally), nil

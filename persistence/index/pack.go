@@ -1,0 +1,155 @@
+package index
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"parley/persistence/keys"
+)
+
+// ErrEnough ends a visit, without an error.
+var ErrEnough = errors.New("enough rows")
+
+// shardVisit is what is called for the rows of a shard: for each pack that has a part in the range, inside if it has none outside, and
+// for each row beside the packs. Both are of one moment.
+type shardVisit struct {
+	pack func(p *keys.PackReader, inside bool) error
+	row  func(member, value []byte) error
+}
+
+func visitShard(db pebble.Reader, group uint32, q SumQuery, visit shardVisit) (err error) {
+	if q.To != "" && q.From >= q.To {
+		return nil
+	}
+	prefix := keys.AppendPacks(nil, group, q.Name)
+	packs, err := db.NewIter(&pebble.IterOptions{
+		LowerBound: keys.AppendPack(nil, group, q.Name, q.From+"\x00"), UpperBound: keys.Successor(prefix),
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, packs.Close()) }()
+	if err := eachIn(packs, func(key, value []byte) error {
+		p, err := keys.ReadPack(value)
+		if err != nil {
+			return err
+		}
+		if q.To != "" && string(p.From) >= q.To {
+			return ErrEnough // and so do those behind it: packs do not overlap
+		}
+		return visit.pack(p, string(p.From) >= q.From && (q.To == "" || string(key[len(prefix):]) <= q.To))
+	}); err != nil {
+		return err
+	}
+	prefix = keys.AppendSums(prefix[:0], group, q.Name)
+	bounds := pebble.IterOptions{LowerBound: keys.AppendSum(nil, group, q.Name, q.From), UpperBound: keys.Successor(prefix)}
+	if q.To != "" {
+		bounds.UpperBound = keys.AppendSum(nil, group, q.Name, q.To)
+	}
+	rows, err := packs.Clone(pebble.CloneOptions{IterOptions: &bounds})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	return eachIn(rows, func(key, value []byte) error { return visit.row(key[len(prefix):], value) })
+}
+
+// eachIn visits the rows of an iterator in the order of their keys, until visit has enough.
+func eachIn(iter *pebble.Iterator, visit func(key, value []byte) error) error {
+	for valid := iter.First(); valid; valid = iter.Next() {
+		value, err := iter.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		switch err := visit(iter.Key(), value); {
+		case errors.Is(err, ErrEnough):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+	return iter.Error()
+}
+
+// Split is how VisitSums shows members.
+type Split struct {
+	Head int // how many bytes of a member are its head
+	// Whole has what lies in the range as a whole shown in sum: the members of a pack that differ in their heads only as one, with the
+	// beginning of its span as their head.
+	Whole bool
+}
+
+// VisitSums visits the rows of a name in one shard after the other, from a member up to another one (exclusive; empty = open), until
+// visit returns an error: packs first, then what is in none. Each adds to what others have under the same member. What visit is given is valid until it
+// returns.
+func VisitSums(db pebble.Reader, shards []uint32, q SumQuery, how Split, visit func(head, tail []byte, values []int64) error) error {
+	var numbers []int64
+	for _, group := range shards {
+		if err := visitShard(db, group, q, shardVisit{
+			pack: func(p *keys.PackReader, inside bool) error {
+				if inside && how.Whole {
+					return p.Totals(func(tail []byte, values []int64) error { return visit(p.From, tail, values) })
+				}
+				return p.Each(func(head, tail []byte, values []int64) error {
+					if !inside && !q.has(string(head)+string(tail)) {
+						return nil
+					}
+					return visit(head, tail, values)
+				})
+			},
+			row: func(member, value []byte) (err error) {
+				if numbers, err = keys.SumFields(numbers[:0], value); err != nil {
+					return err
+				}
+				n := min(how.Head, len(member))
+				return visit(member[:n], member[n:], numbers)
+			},
+		}); err != nil {
+			return fmt.Errorf("read sums: %w", err)
+		}
+	}
+	return nil
+}
+
+// VisitRows visits the rows of a range that are in no pack, in one shard.
+func VisitRows(db pebble.Reader, group uint32, q SumQuery, visit func(member []byte, values []int64) error) error {
+	var numbers []int64
+	return visitShard(db, group, q, shardVisit{
+		pack: func(*keys.PackReader, bool) error { return ErrEnough },
+		row: func(member, value []byte) (err error) {
+			if numbers, err = keys.SumFields(numbers[:0], value); err != nil {
+				return err
+			}
+			return visit(member, numbers)
+		},
+	})
+}
+
+// VisitPacks visits the packs of a shard that have a part in a range, with the ends of their spans.
+func VisitPacks(db pebble.Reader, group uint32, q SumQuery, visit func(to string, value []byte) error) (err error) {
+	prefix := keys.AppendPacks(nil, group, q.Name)
+	iter, err := db.NewIter(&pebble.IterOptions{
+		LowerBound: keys.AppendPack(nil, group, q.Name, q.From+"\x00"), UpperBound: keys.Successor(prefix),
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, iter.Close()) }()
+	return eachIn(iter, func(key, value []byte) error {
+		p, err := keys.ReadPack(value)
+		if err == nil && string(p.From) >= q.To {
+			err = ErrEnough
+		}
+		if err != nil {
+			return err
+		}
+		return visit(string(key[len(prefix):]), value)
+	})
+}
+
+// PackNames visits the names of a shard's packs with a prefix, with the end of the first pack of each.
+func PackNames(db pebble.Reader, group uint32, prefix string, visit func(name, first string) error) error {
+	return names(db, keys.AppendAllPacks(nil, group), prefix, visit)
+}
