@@ -34,14 +34,8 @@ func decide(state *allowancepb.State, call *allowancepb.Call, now int64, next bo
 		used := quota.Used(state, limit, now)
 		switch limit.GetMeasure() {
 		case allowancepb.Measure_REQUESTS:
-			if limit.GetUnit() == allowancepb.Unit_MOMENT {
-				if underWay := atOnce(state, limit.GetPolicy(), now); underWay >= limit.GetMost() {
-					return verdict{reached: limit, amount: underWay + 1, again: limit.GetMost() > 0}
-				}
-				continue
-			}
-			if used >= limit.GetMost() {
-				return verdict{reached: limit, amount: money.Add(used, 1)}
+			if full := tooMany(state, limit, now); full != nil {
+				return *full
 			}
 		case allowancepb.Measure_TOKENS:
 			if amount := money.Add(used, call.GetTokens()); used >= limit.GetMost() || amount > limit.GetMost() {
@@ -76,6 +70,18 @@ func decide(state *allowancepb.State, call *allowancepb.Call, now int64, next bo
 		return verdict{held: free}
 	}
 	return verdict{waits: true}
+}
+
+// tooMany says whether one more request is beyond a limit; nil = it is not.
+func tooMany(state *allowancepb.State, limit *allowancepb.Cap, now int64) *verdict {
+	used, moment := quota.Used(state, limit, now), limit.GetUnit() == allowancepb.Unit_MOMENT
+	if moment {
+		used = atOnce(state, limit.GetPolicy(), now)
+	}
+	if used < limit.GetMost() {
+		return nil
+	}
+	return &verdict{reached: limit, amount: money.Add(used, 1), again: moment && limit.GetMost() > 0}
 }
 
 // atOnce is how many calls are on their way that a policy bounds in that.

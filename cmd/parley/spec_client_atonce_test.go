@@ -63,7 +63,7 @@ func quotasHoldAtOnce(t *testing.T, members []*process) {
 			}
 			if answered.status == 429 {
 				require.Equal(t, "1", answered.header.Get("Retry-After"))
-				require.Contains(t, string(answered.text), "Concurrent requests (6) exceeds limit (5)")
+				require.Contains(t, answered.text, "Concurrent requests (6) exceeds limit (5)")
 			}
 		})
 	}
@@ -95,7 +95,7 @@ func quotasHoldAtOnce(t *testing.T, members []*process) {
 			answered, err := ask(t.Context(), i, "/tracing/sessions", object1{"sessionId": fmt.Sprint("s", i%10)})
 			mu.Lock()
 			defer mu.Unlock()
-			if got[answered.status]++; err != nil || answered.status == 429 && string(answered.text) != `{"error":"tracingSessions limit reached (4/4)","code":"quota_reached"}` {
+			if got[answered.status]++; err != nil || answered.status == 429 && answered.text != `{"error":"tracingSessions limit reached (4/4)","code":"quota_reached"}` {
 				t.Errorf("%v, %d %s", err, answered.status, answered.text)
 			}
 		})

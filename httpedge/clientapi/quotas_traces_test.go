@@ -84,7 +84,7 @@ func TestQuotaOfTracingSessions(t *testing.T) {
 		return status, got
 	}
 	status, got := spans("o1", "o2")
-	require.Equal(t, full(3, 3), []any{status, got}, "nothing of it is stored")
+	require.Equal(t, []any{status, got}, full(3, 3), "nothing of it is stored")
 	policy(5, "tenant", "")
 	status, got = spans("o1", "before", "o2", "o3", "o4")
 	require.Equal(t, 200, status, got)

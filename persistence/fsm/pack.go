@@ -148,10 +148,10 @@ func addPacked(rows []keys.NumberedMember, stored []byte) ([]keys.NumberedMember
 func (m *Machine) packOf(group uint32, p *logpb.PackSums) (value []byte, free bool, err error) {
 	free = true
 	look := func(to string, found []byte) error {
-		r, err := keys.ReadPack(found)
+		r, failed := keys.ReadPack(found)
 		switch {
-		case err != nil:
-			return err
+		case failed != nil:
+			return failed
 		case to == p.GetTo() && string(r.From) == p.GetFrom():
 			value = slices.Clone(found)
 		case to > p.GetFrom() && string(r.From) < p.GetTo():

@@ -31,10 +31,10 @@ func visitShard(db pebble.Reader, group uint32, q SumQuery, visit shardVisit) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, packs.Close()) }()
-	if err := eachIn(packs, func(key, value []byte) error {
-		p, err := keys.ReadPack(value)
-		if err != nil {
-			return err
+	if err = eachIn(packs, func(key, value []byte) error {
+		p, failed := keys.ReadPack(value)
+		if failed != nil {
+			return failed
 		}
 		if q.To != "" && string(p.From) >= q.To {
 			return ErrEnough // and so do those behind it: packs do not overlap

@@ -58,6 +58,7 @@ func TestPlaces(t *testing.T) {
 				for i := range 100 {
 					calls.Go(func() {
 						ctx, leave := context.WithCancelCause(t.Context())
+						defer leave(nil)
 						if i%10 == 0 {
 							time.AfterFunc(time.Duration(draw(30))*time.Millisecond, func() { leave(gone) })
 						}
