@@ -23,8 +23,7 @@ const (
 func (s *System) recover(h *host, t *term) {
 	log := s.log.With(slog.Uint64("shard", uint64(h.shard)), slog.Uint64("epoch", t.epoch))
 	pause := firstRecovery
-	passes := 0
-	for recovered := false; ; {
+	for passes := 0; ; {
 		found, err := s.recoverOnce(h, t, passes < 2)
 		if s.work.Err() != nil || t.over.Load() {
 			return
@@ -33,16 +32,14 @@ func (s *System) recover(h *host, t *term) {
 		case err != nil:
 			log.Warn("recovery of open turns goes on later", slog.Any("err", err))
 			pause = min(2*pause, lastRecovery)
-		case recovered:
-			passes++
-			pause = s.config.RecoverEvery
+		case passes > 0:
+			passes, pause = passes+1, s.config.RecoverEvery
 		default:
 			if found > 0 {
 				s.metrics.recoveries.Add(float64(found))
 				log.Info("open turns recovered", slog.Int("count", found))
 			}
-			recovered, pause = true, secondRecovery
-			passes++
+			passes, pause = 1, secondRecovery
 		}
 		if !sleep(s.work, t.ctx, pause) {
 			return

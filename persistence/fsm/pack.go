@@ -147,27 +147,28 @@ func addPacked(rows []keys.NumberedMember, stored []byte) ([]keys.NumberedMember
 // part of it.
 func (m *Machine) packOf(group uint32, p *logpb.PackSums) (value []byte, free bool, err error) {
 	free = true
-	look := func(to string, found []byte) error {
-		r, failed := keys.ReadPack(found)
+	look := func(r *keys.PackReader, to string, found []byte) {
 		switch {
-		case failed != nil:
-			return failed
 		case to == p.GetTo() && string(r.From) == p.GetFrom():
 			value = slices.Clone(found)
 		case to > p.GetFrom() && string(r.From) < p.GetTo():
 			free = false
 		}
-		return nil
 	}
-	err = index.VisitPacks(m.db, group, index.SumQuery{Name: p.GetName(), From: p.GetFrom(), To: p.GetTo()}, func(to string, found []byte) error {
-		if _, newer := m.seen.packs[pack{p.GetName(), to}]; newer || m.trimmed(pack{p.GetName(), to}) {
-			return nil
+	span := index.SumQuery{Name: p.GetName(), From: p.GetFrom(), To: p.GetTo()}
+	err = index.VisitPacks(m.db, group, span, func(r *keys.PackReader, to string, found []byte) error {
+		if _, newer := m.seen.packs[pack{p.GetName(), to}]; !newer && !m.trimmed(pack{p.GetName(), to}) {
+			look(r, to, found)
 		}
-		return look(to, found)
+		return nil
 	})
 	for of, found := range m.seen.packs {
-		if err == nil && found != nil && of.name == p.GetName() {
-			err = look(of.to, found)
+		if err != nil || found == nil || of.name != p.GetName() {
+			continue
+		}
+		var r *keys.PackReader
+		if r, err = keys.ReadPack(found); err == nil {
+			look(r, of.to, found)
 		}
 	}
 	return value, free, err

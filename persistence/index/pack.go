@@ -23,27 +23,17 @@ func visitShard(db pebble.Reader, group uint32, q SumQuery, visit shardVisit) (e
 	if q.To != "" && q.From >= q.To {
 		return nil
 	}
-	prefix := keys.AppendPacks(nil, group, q.Name)
-	packs, err := db.NewIter(&pebble.IterOptions{
-		LowerBound: keys.AppendPack(nil, group, q.Name, q.From+"\x00"), UpperBound: keys.Successor(prefix),
-	})
+	packs, err := packsIn(db, group, q)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, packs.Close()) }()
-	if err = eachIn(packs, func(key, value []byte) error {
-		p, failed := keys.ReadPack(value)
-		if failed != nil {
-			return failed
-		}
-		if q.To != "" && string(p.From) >= q.To {
-			return ErrEnough // and so do those behind it: packs do not overlap
-		}
-		return visit.pack(p, string(p.From) >= q.From && (q.To == "" || string(key[len(prefix):]) <= q.To))
+	if err = eachPack(packs, group, q, func(p *keys.PackReader, to string, _ []byte) error {
+		return visit.pack(p, string(p.From) >= q.From && (q.To == "" || to <= q.To))
 	}); err != nil {
 		return err
 	}
-	prefix = keys.AppendSums(prefix[:0], group, q.Name)
+	prefix := keys.AppendSums(nil, group, q.Name)
 	bounds := pebble.IterOptions{LowerBound: keys.AppendSum(nil, group, q.Name, q.From), UpperBound: keys.Successor(prefix)}
 	if q.To != "" {
 		bounds.UpperBound = keys.AppendSum(nil, group, q.Name, q.To)
@@ -54,6 +44,28 @@ func visitShard(db pebble.Reader, group uint32, q SumQuery, visit shardVisit) (e
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	return eachIn(rows, func(key, value []byte) error { return visit.row(key[len(prefix):], value) })
+}
+
+// packsIn is over the packs of a name whose spans do not end before a range.
+func packsIn(db pebble.Reader, group uint32, q SumQuery) (*pebble.Iterator, error) {
+	return db.NewIter(&pebble.IterOptions{
+		LowerBound: keys.AppendPack(nil, group, q.Name, q.From+"\x00"), UpperBound: keys.Successor(keys.AppendPacks(nil, group, q.Name)),
+	})
+}
+
+// eachPack visits those of them that have a part in the range, with the ends of their spans and their values.
+func eachPack(packs *pebble.Iterator, group uint32, q SumQuery, visit func(p *keys.PackReader, to string, value []byte) error) error {
+	prefix := len(keys.AppendPacks(nil, group, q.Name))
+	return eachIn(packs, func(key, value []byte) error {
+		p, err := keys.ReadPack(value)
+		if err != nil {
+			return err
+		}
+		if q.To != "" && string(p.From) >= q.To {
+			return ErrEnough // and so do those behind it: packs do not overlap
+		}
+		return visit(p, string(key[prefix:]), value)
+	})
 }
 
 // eachIn visits the rows of an iterator in the order of their keys, until visit has enough.
@@ -127,26 +139,14 @@ func VisitRows(db pebble.Reader, group uint32, q SumQuery, visit func(member []b
 	})
 }
 
-// VisitPacks visits the packs of a shard that have a part in a range, with the ends of their spans.
-func VisitPacks(db pebble.Reader, group uint32, q SumQuery, visit func(to string, value []byte) error) (err error) {
-	prefix := keys.AppendPacks(nil, group, q.Name)
-	iter, err := db.NewIter(&pebble.IterOptions{
-		LowerBound: keys.AppendPack(nil, group, q.Name, q.From+"\x00"), UpperBound: keys.Successor(prefix),
-	})
+// VisitPacks visits the packs of a shard that have a part in a range, with the ends of their spans and their values.
+func VisitPacks(db pebble.Reader, group uint32, q SumQuery, visit func(p *keys.PackReader, to string, value []byte) error) (err error) {
+	packs, err := packsIn(db, group, q)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, iter.Close()) }()
-	return eachIn(iter, func(key, value []byte) error {
-		p, err := keys.ReadPack(value)
-		if err == nil && string(p.From) >= q.To {
-			err = ErrEnough
-		}
-		if err != nil {
-			return err
-		}
-		return visit(string(key[len(prefix):]), value)
-	})
+	defer func() { err = errors.Join(err, packs.Close()) }()
+	return eachPack(packs, group, q, visit)
 }
 
 // PackNames visits the names of a shard's packs with a prefix, with the end of the first pack of each.

@@ -66,16 +66,14 @@ func SessionNotFound() *failure.Failure {
 	return failure.New(failurepb.Code_SESSION_NOT_FOUND, failure.SessionNotFound)
 }
 
-// SessionFailure hides sessions of other callers: they are not found. What a shield stops is of a session that the caller sees.
+// SessionFailure hides sessions of other callers: they are not found.
 func SessionFailure(err error) error {
 	refused, is := errors.AsType[*failure.Failure](err)
 	if !is {
 		return err
 	}
-	switch missing := refused.Reason == failure.ConversationNotFound || refused.Reason == failure.ConversationDeleted; {
-	case refused.Reason == failure.ShieldBlocked, refused.Reason == failure.AgentShieldGone:
-		return err
-	case missing, refused.Code == failurepb.Code_FORBIDDEN:
+	switch refused.Reason {
+	case failure.ConversationNotFound, failure.ConversationDeleted, failure.AccessDenied:
 		return SessionNotFound()
 	default:
 		return err

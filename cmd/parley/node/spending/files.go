@@ -24,19 +24,20 @@ type filePass struct{ *pass }
 func (d *Door) EnterFiles(ctx context.Context, call *quota.Call, grows bool) (quota.FilePass, error) {
 	files := *call
 	files.Domain, files.Free = quota.File, true
-	p, err := d.begin(ctx, &files)
-	if err != nil || p == nil || p.call == nil && !grows {
-		return nil, err
-	}
-	return filePass{p}, nil
+	return d.enterKept(ctx, &files, grows)
 }
 
 // EnterSessions implements quota.FileDoor. What reports them is counted by itself.
 func (d *Door) EnterSessions(ctx context.Context, call *quota.Call) (quota.FilePass, error) {
 	sessions := *call
 	sessions.Domain, sessions.Free, sessions.Part = quota.Tracing, true, true
-	p, err := d.begin(ctx, &sessions)
-	if err != nil || p == nil || p.call == nil {
+	return d.enterKept(ctx, &sessions, false)
+}
+
+// enterKept lets in what is to be kept. grows says that more of it comes, of which is asked later even if nothing counts it.
+func (d *Door) enterKept(ctx context.Context, call *quota.Call, grows bool) (quota.FilePass, error) {
+	p, err := d.begin(ctx, call)
+	if err != nil || p == nil || p.call == nil && !grows {
 		return nil, err
 	}
 	return filePass{p}, nil
