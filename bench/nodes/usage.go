@@ -40,7 +40,8 @@ func (n *Node) stopped() bool {
 	}
 	for _, path := range states {
 		text, err := os.ReadFile(path)
-		if _, rest, found := bytes.Cut(text, []byte(") ")); err != nil || !found || !bytes.HasPrefix(rest, []byte("T")) {
+		_, rest, found := bytes.Cut(text, []byte(") "))
+		if err != nil || !found || !bytes.HasPrefix(bytes.ToUpper(rest), []byte("T")) { // t: stopped, and traced
 			return false
 		}
 	}

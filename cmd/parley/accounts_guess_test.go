@@ -131,6 +131,7 @@ func registrationsOfACluster(t *testing.T, at []*visitor, left int) {
 
 // TestRegistrationsInAll: whoever has many addresses registers no more companies than all may, and has no more mails sent.
 func TestRegistrationsInAll(t *testing.T) {
+	t.Parallel()
 	const allowed, flood = 3, 9
 	p := newProcess(t, fmt.Sprintf("node: {name: few}\nlog: {level: warn}\naccounts: {register_total: %d}\nmail: {max_per_hour: 2}\n", allowed))
 	p.start()

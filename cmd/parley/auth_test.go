@@ -48,6 +48,7 @@ func requireError(t *testing.T, status int, body string, wantStatus int, wantCod
 }
 
 func TestStaticTokens(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary and runs a process")
 	}
@@ -103,6 +104,7 @@ auth:
 }
 
 func TestKeySetTokens(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary and runs a process")
 	}

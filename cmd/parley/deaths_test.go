@@ -183,6 +183,7 @@ func highWater(t *testing.T, pid int) int {
 // TestDocumentBombs: several hostile documents at once cost the node next to nothing, and their models are told that they
 // could not be read.
 func TestDocumentBombs(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}

@@ -41,6 +41,7 @@ func runBinary(t *testing.T, environ []string, args ...string) outcome {
 }
 
 func TestExitCodes(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}
@@ -119,6 +120,7 @@ func TestPrintedConfigIsAFile(t *testing.T) {
 }
 
 func TestGracefulStopExitsZero(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}
@@ -134,6 +136,7 @@ func TestGracefulStopExitsZero(t *testing.T) {
 
 // TestShutdownDelay: a node that was told to stop is not ready at once, and answers until load balancers have noticed.
 func TestShutdownDelay(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}
@@ -158,6 +161,7 @@ func TestShutdownDelay(t *testing.T) {
 // A second signal does not wait for the turn that the first one lets finish: not when the first one shows, and not when
 // it comes on the heels of it.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}

@@ -12,6 +12,7 @@ import (
 // TestDataIsPrivate: nobody but its owner reads a data directory, nor writes there: of a new one, of one that a release before
 // has left open, and of one that comes out of a backup, which is private itself.
 func TestDataIsPrivate(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs real processes")
 	}

@@ -243,6 +243,7 @@ func TestReadmeCommands(t *testing.T) {
 
 // TestReadmeTutorial pastes the tutorial: its node is killed twice, and what it says of that is so.
 func TestReadmeTutorial(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs processes")
 	}
@@ -282,6 +283,7 @@ func TestReadmeLeadsSomewhere(t *testing.T) {
 
 // TestReadmeAuthentication starts a node as the documents show it, and pastes what it says to people.
 func TestReadmeAuthentication(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs a process")
 	}

@@ -160,6 +160,7 @@ var apiToken = regexp.MustCompile(`service_[0-9a-f]{64}`) // a constant
 
 // TestClientBootstrap: the first start makes a token and shows it once, unless the configuration gives one.
 func TestClientBootstrap(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs a process")
 	}

@@ -198,6 +198,7 @@ func TestClientAgents(t *testing.T) {
 // TestClientConfiguredAgents: an agent of the file may run in the background and bind its callers to its budget, as those of
 // the API do.
 func TestClientConfiguredAgents(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: builds the binary and runs processes")
 	}

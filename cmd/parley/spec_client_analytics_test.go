@@ -26,6 +26,7 @@ func used(t *testing.T, b apiCaller, groupBy, key string) map[string]float64 {
 // TestClientAnalytics: what a project used is in its analytics and in no other's, by each group, and no turn and no call that was
 // answered is lost when the process is killed.
 func TestClientAnalytics(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}

@@ -83,7 +83,8 @@ func quotasHoldAtOnce(t *testing.T, members []*process) {
 	calls.Wait()
 	most, made := model.books()
 	require.Equal(t, 100, got[200]+got[429], got)
-	require.Equal(t, []int{5, got[200]}, []int{most, made}, "at once, and in all: %v", got)
+	require.LessOrEqual(t, most, 5, "at once; that five are let in is told below")
+	require.Equal(t, got[200], made, "in all: %v", got)
 	require.Positive(t, got[429])
 
 	ctx, leave := context.WithCancel(t.Context())

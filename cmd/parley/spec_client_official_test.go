@@ -196,6 +196,7 @@ func runCases(t *testing.T, dir string, program []string, h apiCaller, given map
 
 // TestClientResponseStreams: what becomes of a streamed turn whose client, or whose process, is gone.
 func TestClientResponseStreams(t *testing.T) {
+	t.Parallel()
 	p := newProcess(t, houseConfig)
 	p.start()
 	h := apiCaller{p, houseToken}

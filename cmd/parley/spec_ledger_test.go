@@ -13,6 +13,7 @@ import (
 
 // TestSpecLedger keeps SPEC.md of httpedge, httpedge/clientapi and httpedge/dashboard true: what they name exists, and no id stands twice.
 func TestSpecLedger(t *testing.T) {
+	t.Parallel()
 	t.Run("conversation server", func(t *testing.T) { ledgerIsTrue(t, "SPEC.md", 100, 60) })
 	t.Run("Client API", func(t *testing.T) { ledgerIsTrue(t, filepath.Join("clientapi", "SPEC.md"), 60, 40) })
 	t.Run("accounts", func(t *testing.T) { ledgerIsTrue(t, filepath.Join("dashboard", "SPEC.md"), 15, 12) })

@@ -547,6 +547,7 @@ func listener(t *testing.T, refuse int) (address string, requests <-chan heard) 
 }
 
 func TestSpecFeedbackHooks(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: builds the binary and runs processes")
 	}
