@@ -87,6 +87,12 @@ func (g *gate) prepare(ctx context.Context, patterns []string) ([]unit, error) {
 			return nil, err
 		}
 		for at, tests := range byTier {
+			if g.only != nil && len(tests) > 0 {
+				tests = slices.DeleteFunc(tests, func(name string) bool { return !g.only.MatchString(name) })
+				if len(tests) == 0 {
+					continue
+				}
+			}
 			u := unit{tier: at, pkg: p.ImportPath, dir: p.Dir, binary: g.binary(p.ImportPath), tests: tests, timeout: timeout}
 			if p.ImportPath == processPackage {
 				u.timeout = longTimeout

@@ -50,18 +50,11 @@ func (g *gate) execute(ctx context.Context, u unit) outcome {
 	if u.beside > 0 {
 		args = append(args, "-test.parallel="+strconv.Itoa(u.beside))
 	}
-	tests := u.tests
-	if g.only != nil {
-		if len(tests) == 0 {
-			args = append(args, "-test.run="+g.only.String())
-		}
-		tests = slices.DeleteFunc(slices.Clone(tests), func(name string) bool { return !g.only.MatchString(name) })
-		if len(u.tests) > 0 && len(tests) == 0 {
-			return outcome{unit: u}
-		}
-	}
-	if len(tests) > 0 {
-		args = append(args, "-test.run=^("+strings.Join(tests, "|")+")$")
+	switch {
+	case len(u.tests) > 0:
+		args = append(args, "-test.run=^("+strings.Join(u.tests, "|")+")$")
+	case g.only != nil:
+		args = append(args, "-test.run="+g.only.String())
 	}
 	command := exec.CommandContext(ctx, g.test2, args...)
 	command.Dir, command.Env = u.dir, g.environment()
