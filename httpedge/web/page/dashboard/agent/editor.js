@@ -10,8 +10,8 @@ import { useGuardrails } from '../model/guardrails.js';
 import { Diff } from './diff.js';
 import { besideField, differences, draftOf, fields, published, shown } from './fields.js';
 
-/** @param {{path: string, draft: any, current: any, models: any[], saved: () => void}} props current: what is published, null = nothing */
-export function Editor({ path, draft, current, models, saved }) {
+/** @param {{path: string, draft: any, current: any, models: any[], may: boolean, saved: () => void}} props current: what is published, null = nothing */
+export function Editor({ path, draft, current, models, may, saved }) {
   const [review, setReview] = useState(/** @type {any} */ (null));
   const guardrails = useGuardrails();
   const connected = draft.config.kind === 'external';
@@ -27,7 +27,7 @@ export function Editor({ path, draft, current, models, saved }) {
     saved();
     return true;
   };
-  return html`<${Form} schema=${fields(connected, known, Boolean(draft.config.connection?.hasApiKey), guardrails, draft.config)} value=${shown(draft)} keep=${`${path} ${draft.updatedAt}`} submit=${t('agent.review')} onSubmit=${save} />
+  return html`<${Form} schema=${fields(connected, known, Boolean(draft.config.connection?.hasApiKey), guardrails, draft.config)} value=${shown(draft)} keep=${`${path} ${draft.updatedAt}`} submit=${may && t('agent.review')} onSubmit=${save} />
     ${review && html`<${Review} draft=${draft} current=${current} sent=${review.sent} end=${review.resolve} />`}`;
 }
 

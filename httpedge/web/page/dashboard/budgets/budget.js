@@ -45,8 +45,8 @@ export function BudgetForm({ kind, value, submit, onSubmit }) {
   return html`<${Form} autofocus submit=${submit} value=${start} schema=${schema} onSubmit=${(/** @type {any} */ form) => onSubmit({ description: '', scopeId: '', ...(spend && { daily: null, monthly: null }), ...form })} />`;
 }
 
-/** @param {{kind: 'budgets'|'limits', one: any, save: (value: any) => Promise<any>, remove: () => Promise<any>, gone: () => void}} props */
-export function Budget({ kind, one, save, remove, gone }) {
+/** @param {{kind: 'budgets'|'limits', one: any, may: boolean, save: (value: any) => Promise<any>, remove: () => Promise<any>, gone: () => void}} props */
+export function Budget({ kind, one, may, save, remove, gone }) {
   const [editing, setEditing] = useState(false);
   usePlace(one.label);
   const drop = async () => {
@@ -54,7 +54,7 @@ export function Budget({ kind, one, save, remove, gone }) {
   };
   return html`<article class="thing" data-ready="true" aria-label=${one.label}>
     <header class="session-head"><div><h1>${one.label}</h1><p class="facts"><${Status} value=${inForce(one)} /><span>${t('budgets.changed')} <${Time} at=${one.updatedAt} /></span><${ID} id=${one.id} whole /></p></div>
-      <div class="do"><button class="button" id="edit" onClick=${() => setEditing(true)}>${t('budgets.edit')}</button><button class="button" id="delete" onClick=${drop}>${t('budgets.delete')}</button></div></header>
+      ${may && html`<div class="do"><button class="button" id="edit" onClick=${() => setEditing(true)}>${t('budgets.edit')}</button><button class="button" id="delete" onClick=${drop}>${t('budgets.delete')}</button></div>`}</header>
     <dl class="pairs">
       ${kind === 'budgets' && html`<div><dt>${t('budgets.day')}</dt><dd><${Limit} usd=${one.daily} /></dd></div><div><dt>${t('budgets.month')}</dt><dd><${Limit} usd=${one.monthly} /></dd></div>`}
       <div><dt>${t('budgets.domain')}</dt><dd>${t(`budgets.domain.${one.domain}`)}</dd></div>

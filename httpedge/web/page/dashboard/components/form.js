@@ -52,9 +52,9 @@ function written(field, value) {
 const kept = new Map();
 
 /**
- * @param {{schema: Schema, value?: Record<string, any>, submit: string, onSubmit: (value: Record<string, any>) => any, onChange?: (value: any) => void,
+ * @param {{schema: Schema, value?: Record<string, any>, submit: string|false, onSubmit: (value: Record<string, any>) => any, onChange?: (value: any) => void,
  *   extra?: any, before?: any, autofocus?: boolean, keep?: string}} props before: between the fields and the button; onSubmit: a promise that fails shows its error, beside the field that the server
- * named; one of false sent nothing. keep: under this name what was typed is there again when the person comes back
+ * named; one of false sent nothing. submit: without it there is nothing to send, and the fields are only read. keep: under this name what was typed is there again when the person comes back
  */
 export function Form({ schema, value = {}, submit, onSubmit, onChange, extra, before, autofocus = false, keep = '' }) {
   const [raw, setRaw] = useState(() => ({ ...Object.fromEntries(Object.entries(schema.properties).map(([name, field]) => [name, written(field, value[name])])), ...(keep && kept.get(keep)) }));
@@ -95,7 +95,7 @@ export function Form({ schema, value = {}, submit, onSubmit, onChange, extra, be
 
   const send = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    if (busy) return;
+    if (busy || !submit) return;
     const { result, wrong } = collect();
     setErrors(wrong);
     setFailed('');
@@ -113,11 +113,11 @@ export function Form({ schema, value = {}, submit, onSubmit, onChange, extra, be
     }
   };
   return html`<form class="form" onSubmit=${send} noValidate>
-    ${Object.entries(schema.properties).map(([name, field], i) => html`<${Control} key=${name} name=${name} id=${`${id}-${name}`} field=${field} value=${raw[name]} error=${errors[name]}
+    <fieldset class="bare" disabled=${!submit}>${Object.entries(schema.properties).map(([name, field], i) => html`<${Control} key=${name} name=${name} id=${`${id}-${name}`} field=${field} value=${raw[name]} error=${errors[name]}
       leave=${() => judge(name)} needed=${schema.required?.includes(name)} autofocus=${autofocus && i === 0} set=${(/** @type {any} */ to) => set(name, to)} />`)}
-    ${before}
+    ${before}</fieldset>
     ${failed && html`<p class="bad" role="alert">${failed}</p>`}
-    <div class="form-end"><button class="primary" type="submit" disabled=${busy} aria-busy=${busy}>${submit}</button>${extra}</div>
+    ${submit && html`<div class="form-end"><button class="primary" type="submit" disabled=${busy} aria-busy=${busy}>${submit}</button>${extra}</div>`}
   </form>`;
 }
 

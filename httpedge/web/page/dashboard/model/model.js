@@ -13,11 +13,13 @@ import { t } from '../messages.js';
 import { usePlace } from '../shell.js';
 import { modelFields, modelOf, modelShown } from './fields.js';
 import { useGuardrails } from './guardrails.js';
+import { useMay } from '../who.js';
 
 /** @param {{model: any, providers: any[], changed: () => void, gone: () => void}} props */
 export function Model({ model, providers, changed, gone }) {
   const path = `/models/${encodeURIComponent(model.key)}`;
   const builtin = !model.createdAt;
+  const may = useMay('models', 'write');
   const guardrails = useGuardrails();
   usePlace(model.name);
   const known = providers.some((one) => one.key === model.providerKey) ? providers : [...providers, { key: model.providerKey }];
@@ -32,9 +34,9 @@ export function Model({ model, providers, changed, gone }) {
   };
   return html`<div class="model" data-ready="true"><header class="session-head"><div><h1>${model.name}</h1>
       <p class="facts"><code>${model.key}</code><a href=${`/dashboard/models/providers/${encodeURIComponent(model.providerKey)}`} data-link>${known.find((one) => one.key === model.providerKey)?.label || model.providerKey}</a></p></div>
-      <div class="do">${!builtin && html`<button class="button" id="delete" onClick=${remove}>${t('models.delete')}</button>`}</div></header>
-    <${Try} path=${path} />
-    ${builtin ? html`<p class="note">${t('models.builtin')}</p>` : html`<div class="model-form"><${Form} schema=${modelFields(known, guardrails, model)} value=${modelShown(model)} submit=${t('do.save')} onSubmit=${save} /></div>`}</div>`;
+      <div class="do">${!builtin && may && html`<button class="button" id="delete" onClick=${remove}>${t('models.delete')}</button>`}</div></header>
+    ${may && html`<${Try} path=${path} />`}
+    ${builtin ? html`<p class="note">${t('models.builtin')}</p>` : html`<div class="model-form"><${Form} schema=${modelFields(known, guardrails, model)} value=${modelShown(model)} submit=${may && t('do.save')} onSubmit=${save} /></div>`}</div>`;
 }
 
 /** @param {{path: string}} props */

@@ -10,12 +10,14 @@ import { toast } from '../components/toast.js';
 import { t } from '../messages.js';
 import { usePlace } from '../shell.js';
 import { providerFields, providerOf } from './fields.js';
+import { useMay } from '../who.js';
 
 /** @param {{provider: any, changed: () => void, gone: () => void}} props */
 export function Provider({ provider, changed, gone }) {
   const path = `/models/providers/${encodeURIComponent(provider.key)}`;
   const name = provider.label || provider.key;
   usePlace(name);
+  const may = useMay('models', 'write');
   const save = async (/** @type {any} */ value) => {
     await api.patch(path, providerOf(provider, value)).catch((error) => { throw besideField(error); });
     toast(t('models.saved'));
@@ -29,6 +31,6 @@ export function Provider({ provider, changed, gone }) {
   return html`<div class="model" data-ready="true"><header class="session-head"><div><h1>${name}</h1>
       <p class="facts"><${Status} value=${provider.status} /><span>${provider.driver}</span><code>${provider.key}</code>
         <span id="credentials">${credentials.length ? t('models.credentials.kept', { names: credentials.join(', ') }) : t('models.credentials.none')}</span></p></div>
-      <div class="do"><button class="button" id="delete" onClick=${remove}>${t('models.delete')}</button></div></header>
-    <div class="model-form"><${Form} schema=${providerFields(provider)} value=${{ ...provider.settings, label: name, status: provider.status }} submit=${t('do.save')} onSubmit=${save} /></div></div>`;
+      <div class="do">${may && html`<button class="button" id="delete" onClick=${remove}>${t('models.delete')}</button>`}</div></header>
+    <div class="model-form"><${Form} schema=${providerFields(provider)} value=${{ ...provider.settings, label: name, status: provider.status }} submit=${may && t('do.save')} onSubmit=${save} /></div></div>`;
 }

@@ -13,6 +13,7 @@ import { money } from '../format.js';
 import { t } from '../messages.js';
 import { go } from '../router.js';
 import { useRead } from '../store.js';
+import { rules, useMay } from '../who.js';
 
 /** What differs between the two views: where they are kept, and how their fields are spelt there. */
 const kinds = {
@@ -44,6 +45,7 @@ export default function Budgets({ params, address }) {
   const open = params?.id || params?.limit || null;
   const kind = kinds[view];
   const [making, setMaking] = useState(false);
+  const may = useMay('models', 'write') && rules();
   const read = useRead((signal) => kind.list(signal).then((rows) => ({ view, rows })), [view]);
   const status = useRead((signal) => api.get('/budgets/status', { scope: 'tenant' }, { signal }), []);
   const rows = read.value?.view === view ? read.value.rows : null;
@@ -63,14 +65,14 @@ export default function Budgets({ params, address }) {
   const empty = view === 'budgets' ? html`<${Empty} text=${t('budgets.empty')} curl=${{ method: 'POST', path: '/budgets', body: { label: 'A day', daily_limit_usd: 10 } }} />` : html`<p class="note">${t('limits.empty')}</p>`;
   const left = html`<h1 class="hidden">${t('nav.budgets')}</h1><div class="list-head">
       <${Tabs} label=${t('budgets.views')} open=${view} href=${href} tabs=${[{ key: 'budgets', title: t('nav.budgets') }, { key: 'limits', title: t('limits.title') }]} />
-      <button class="tiny" id="new-budget" onClick=${() => setMaking(true)}>+ ${title}</button></div>
+      ${may && html`<button class="tiny" id="new-budget" onClick=${() => setMaking(true)}>+ ${title}</button>`}</div>
     ${!open && view === 'budgets' && status.value && html`<${Spent} status=${status.value} />`}
     <${Table} label=${t(view === 'budgets' ? 'nav.budgets' : 'limits.title')} columns=${columns} rows=${rows || []} loading=${!rows && read.loading} error=${read.error} retry=${read.reload} selected=${open}
       href=${(/** @type {any} */ row) => place(row.id)} empty=${empty} />`;
   const one = open && rows?.find((/** @type {any} */ row) => row.id === open);
   let thing = null;
   if (one) {
-    thing = html`<${Budget} key=${open} kind=${view} one=${one} save=${(/** @type {any} */ value) => kind.update(open, value).then(changed)} remove=${() => kind.remove(open)} gone=${() => changed().then(() => go(href(view)))} />`;
+    thing = html`<${Budget} key=${open} kind=${view} one=${one} may=${may} save=${(/** @type {any} */ value) => kind.update(open, value).then(changed)} remove=${() => kind.remove(open)} gone=${() => changed().then(() => go(href(view)))} />`;
   } else if (open) {
     thing = (rows && !read.loading) || read.error ? html`<${Failure} error=${read.error || new Error(t('list.none'))} retry=${read.reload} />` : html`<p class="note" role="status">${t('list.loading')}</p>`;
   }

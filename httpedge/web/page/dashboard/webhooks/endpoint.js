@@ -12,7 +12,7 @@ import { t } from '../messages.js';
 import { go } from '../router.js';
 import { usePlace } from '../shell.js';
 import { useRead } from '../store.js';
-import { rules } from '../who.js';
+import { rules, useMay } from '../who.js';
 import { Deliveries } from './deliveries.js';
 import { health, reasonText } from './health.js';
 
@@ -46,6 +46,7 @@ export function Endpoint({ id, address, changed }) {
   const [secret, setSecret] = useState('');
   const [round, setRound] = useState(0);
   const [testing, setTesting] = useState(false);
+  const may = useMay('webhooks', 'admin');
   const endpoint = read.value;
   usePlace(endpoint?.description || endpoint?.url || id);
   if (read.error && !endpoint) return html`<${Failure} error=${read.error} retry=${read.reload} />`;
@@ -55,7 +56,7 @@ export function Endpoint({ id, address, changed }) {
   const took = (/** @type {any} */ answer) => { read.set({ ...answer.endpoint, secret: undefined }); changed(); return answer.endpoint; };
   const change = async (/** @type {any} */ body) => took(await api.patch(path, body));
   const active = endpoint.status === 'active';
-  const readOnly = endpoint.urlRedacted;
+  const readOnly = endpoint.urlRedacted || !may;
   const toggle = async () => {
     if (!active) { await change({ status: 'active' }).then(() => toast(t('webhooks.enabled')), toast); return; }
     if (await confirm({ title: t('webhooks.disable'), text: t('webhooks.disable.text', { name }), yes: t('webhooks.disable'), act: () => change({ status: 'disabled' }) })) {

@@ -75,6 +75,8 @@ export default {
   'error.unreachable': ['The server cannot be reached. Nothing was lost; try again.', 'Sunucuya ulaşılamıyor. Hiçbir şey kaybolmadı; yeniden deneyin.'],
   'error.request': ['Request {id}', 'İstek {id}'],
   'error.forbidden': ['You may not see this.', 'Bunu görme yetkiniz yok.'],
+  'error.license': ['The company’s licence does not include this.', 'Şirketin lisansı bunu içermiyor.'],
+  'error.license.see': ['See the licence', 'Lisansı görün'],
   'error.missing': ['There is no such page.', 'Böyle bir sayfa yok.'],
   'error.page': ['This page could not be drawn: {why}', 'Sayfa çizilemedi: {why}'],
   'curl.label': ['The same by the API', 'Aynısı API ile'],
