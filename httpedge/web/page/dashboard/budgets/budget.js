@@ -28,21 +28,25 @@ export const inForce = (one) => (one.enabled ? 'active' : 'inactive');
 export function BudgetForm({ kind, value, submit, onSubmit }) {
   const spend = kind === 'budgets';
   const offered = spend ? spendDomains : domains;
-  const amount = (/** @type {string} */ title) => ({ title, description: t('budgets.amount.about'), type: 'number', minimum: -1 });
+  const amount = (/** @type {string} */ title, /** @type {string} */ said) => ({ title, description: t('budgets.amount.about'), type: 'number', minimum: -1, said: [said] });
   const schema = { properties: {
     label: { title: t('budgets.label'), maxLength: 200 },
-    ...(spend ? { daily: amount(t('budgets.day')), monthly: amount(t('budgets.month')) }
-      : { limits: { title: t('limits.limits'), description: t('limits.limits.about'), type: 'object', check: (/** @type {any} */ said) => (Array.isArray(said) || typeof said !== 'object' ? t('shields.object') : '') } }),
+    ...(spend ? { daily: amount(t('budgets.day'), 'daily_limit_usd'), monthly: amount(t('budgets.month'), 'monthly_limit_usd') }
+      : { limits: { title: t('limits.limits'), description: t('limits.limits.about'), type: 'object', said: ['rateLimit', 'perRequest', 'quotas', 'budget'], check: (/** @type {any} */ said) => (Array.isArray(said) || typeof said !== 'object' ? t('shields.object') : '') } }),
     domain: { title: t('budgets.domain'), enum: offered, names: offered.map((one) => t(`budgets.domain.${one}`)) },
     scope: { title: t('budgets.scope'), enum: scopes, names: scopes.map((one) => t(`budgets.scope.${one}`)) },
-    scopeId: { title: t('budgets.scopeId'), description: t('budgets.scopeId.about') },
+    scopeId: { title: t('budgets.scopeId'), description: t('budgets.scopeId.about'), said: ['scope_id'] },
     ...(value ? {} : { every: { title: t('budgets.projects.every'), type: 'boolean' } }),
     priority: { title: t('budgets.priority'), description: t('budgets.priority.about'), type: 'integer', minimum: 0 },
     description: { title: t('budgets.description'), format: 'multiline' },
     enabled: { title: t('budgets.enabled'), type: 'boolean' },
   }, required: ['label', 'domain', 'scope', ...(spend ? [] : ['limits'])] };
   const start = value || { domain: spend ? 'llm' : 'global', scope: 'tenant', priority: 100, enabled: true };
-  return html`<${Form} autofocus submit=${submit} value=${start} schema=${schema} onSubmit=${(/** @type {any} */ form) => onSubmit({ description: '', scopeId: '', ...(spend && { daily: null, monthly: null }), ...form })} />`;
+  return html`<${Form} autofocus submit=${submit} value=${start} schema=${schema} onSubmit=${async (/** @type {any} */ form) => {
+    if (form.scope !== 'tenant' && !form.scopeId) throw Object.assign(new Error(t('form.required')), { body: { field: 'scopeId' } });
+    if (spend && form.daily === undefined && form.monthly === undefined) throw new Error(t('budgets.needs'));
+    return onSubmit({ description: '', scopeId: '', ...(spend && { daily: null, monthly: null }), ...form });
+  }} />`;
 }
 
 /** @param {{kind: 'budgets'|'limits', one: any, may: boolean, save: (value: any) => Promise<any>, remove: () => Promise<any>, gone: () => void}} props */

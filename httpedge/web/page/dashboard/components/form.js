@@ -12,6 +12,7 @@ import { errorText } from './failure.js';
  * @property {number} [minimum] @property {number} [maximum] @property {number} [maxLength]
  * @property {string} [autocomplete] @property {string} [placeholder]
  * @property {(value: any) => string} [check] what else is wrong with a value; '' = nothing
+ * @property {string[]} [said] what refusals of the server call it, where that is not its name
  */
 
 /**
@@ -27,8 +28,10 @@ function read(field, raw) {
       if (text.trim() === '' && typeof raw !== 'number') return { value: undefined };
       const number = Number(raw);
       const { minimum = -Infinity, maximum = Infinity } = field;
+      const said = (/** @type {number} */ one) => one.toLocaleString(document.documentElement.lang);
       if (!Number.isFinite(number) || number < minimum || number > maximum || (field.type === 'integer' && !Number.isInteger(number))) {
-        return { error: t('form.range', { min: minimum === -Infinity ? '−∞' : minimum, max: maximum === Infinity ? '∞' : maximum }) };
+        if (minimum === -Infinity && maximum === Infinity) return { error: t(field.type === 'integer' ? 'form.integer' : 'form.number') };
+        return { error: maximum === Infinity ? t('form.least', { min: said(minimum) }) : t('form.range', { min: said(minimum), max: said(maximum) }) };
       }
       return { value: number };
     }
@@ -46,6 +49,15 @@ function written(field, value) {
   if (field.type === 'boolean') return Boolean(value);
   if (value === undefined || value === null) return '';
   return field.type === 'object' || field.type === 'array' ? JSON.stringify(value, null, 2) : String(value);
+}
+
+/**
+ * The field that a refusal is about: the server names it beside its words, or begins them with it, as in "rules.deny has the wrong type".
+ * @param {Schema} schema @param {any} error
+ */
+function fieldOf(schema, error) {
+  const named = [error.body?.field, error.body?.details?.field, /^`?(\w+)/.exec(error.message || '')?.[1]];
+  return Object.keys(schema.properties).find((name) => [name, ...schema.properties[name].said || []].some((one) => named.includes(one)));
 }
 
 /** What was typed into forms that keep it, until it is sent. Never passwords. @type {Map<string, Record<string, any>>} */
@@ -105,8 +117,8 @@ export function Form({ schema, value = {}, submit, onSubmit, onChange, extra, be
     try {
       if (await onSubmit(result) !== false) kept.delete(keep);
     } catch (error) {
-      const field = /** @type {any} */ (error).body?.field || /** @type {any} */ (error).body?.details?.field;
-      if (field && schema.properties[field]) setErrors({ [field]: errorText(error) });
+      const field = fieldOf(schema, error);
+      if (field) setErrors({ [field]: errorText(error) });
       else setFailed(errorText(error));
     } finally {
       setBusy(false);

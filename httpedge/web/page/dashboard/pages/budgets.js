@@ -55,14 +55,15 @@ export default function Budgets({ params, address }) {
   const title = t(view === 'budgets' ? 'budgets.new' : 'limits.new');
   const columns = [
     { key: 'label', title: t('budgets.label'), kind: /** @type {const} */ ('wide'), cell: (/** @type {any} */ row) => row.label },
-    ...(view === 'budgets' ? [
+    ...(view === 'budgets' && !open ? [
       { key: 'day', title: t('budgets.day'), kind: /** @type {const} */ ('number'), phone: false, cell: (/** @type {any} */ row) => html`<${Limit} usd=${row.daily} />` },
       { key: 'month', title: t('budgets.month'), kind: /** @type {const} */ ('number'), phone: false, cell: (/** @type {any} */ row) => html`<${Limit} usd=${row.monthly} />` },
     ] : []),
     ...(open ? [] : [{ key: 'whose', title: t('budgets.scope'), phone: false, cell: whose }, { key: 'domain', title: t('budgets.domain'), phone: false, cell: (/** @type {any} */ row) => t(`budgets.domain.${row.domain}`) }]),
     { key: 'status', title: t('sessions.status'), cell: (/** @type {any} */ row) => html`<${Status} value=${inForce(row)} />` },
   ];
-  const empty = view === 'budgets' ? html`<${Empty} text=${t('budgets.empty')} curl=${{ method: 'POST', path: '/budgets', body: { label: 'A day', daily_limit_usd: 10 } }} />` : html`<p class="note">${t('limits.empty')}</p>`;
+  const first = may && html`<button class="primary" id="make-first" onClick=${() => setMaking(true)}>${title}</button>`;
+  const empty = view === 'budgets' ? html`<${Empty} text=${t('budgets.empty')} action=${first} curl=${{ method: 'POST', path: '/budgets', body: { label: 'A day', daily_limit_usd: 10 } }} />` : html`<${Empty} text=${t('limits.empty')} action=${first} />`;
   const left = html`<h1 class="hidden">${t('nav.budgets')}</h1><div class="list-head">
       <${Tabs} label=${t('budgets.views')} open=${view} href=${href} tabs=${[{ key: 'budgets', title: t('nav.budgets') }, { key: 'limits', title: t('limits.title') }]} />
       ${may && html`<button class="tiny" id="new-budget" onClick=${() => setMaking(true)}>+ ${title}</button>`}</div>

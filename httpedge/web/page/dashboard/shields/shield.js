@@ -50,7 +50,7 @@ export function Shield({ id, address, may, changed, gone }) {
   const said = Object.fromEntries(['rules', 'dlp', 'llm'].filter((name) => shield[name]).map((name) => [name, shield[name]]));
   return html`<article class="thing" data-ready="true" aria-label=${shield.name}>
     <header class="session-head"><div><h1>${shield.name}</h1><p class="facts"><${Status} ...${modeStatus(shield.mode)} />
-        ${shield.updatedAt && html`<span>${t('shields.changed')} <${Time} at=${shield.updatedAt} /></span>`}<${ID} id=${shield.id} whole /></p></div>
+        ${Date.parse(shield.updatedAt) > 0 && html`<span>${t('shields.changed')} <${Time} at=${shield.updatedAt} /></span>`}<${ID} id=${shield.id} whole /></p></div>
       ${may && html`<div class="do"><button class="button" id="edit" onClick=${() => setEditing(true)}>${t('shields.edit')}</button>
         ${shield.id !== 'default' && html`<button class="button" id="delete" onClick=${remove}>${t('shields.delete')}</button>`}</div>`}</header>
     <dl class="pairs"><div><dt>${t('shields.mode')}</dt><dd>${t(`shields.mode.${shield.mode}.text`)}</dd></div>
