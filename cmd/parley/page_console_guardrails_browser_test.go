@@ -72,7 +72,11 @@ func TestConsoleGuardrails(t *testing.T) {
 	b.fill(`dialog textarea[name="message"]`, "")
 	b.tap(`dialog input[name="enabled"]`)
 	b.tap(`dialog input[name="wordFilter"]`)
+	b.ask("PATCH", "/guardrails/"+key, object1{"description": "Theirs"}) // somebody else, meanwhile
 	b.tap(`dialog button[type="submit"]`)
+	b.see(`document.querySelector('dialog #confirm-yes') !== null && document.querySelector('.session-head [data-status="disabled"]') === null`)
+	b.checkConsole("guardrail-meanwhile")
+	b.tap("#confirm-yes")
 	b.see(`document.querySelector('dialog') === null && document.querySelector('.session-head [data-status="disabled"]') !== null && document.querySelector('[data-rule="wordFilter"]') === null`)
 	changed := b.ask("GET", "/guardrails/"+key, nil).at("guardrail")
 	require.Equal(t, []any{nil, false, nil}, []any{changed.at("message").v, changed.at("enabled").v, changed.at("rules", "wordFilter").v})

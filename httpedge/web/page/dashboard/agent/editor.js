@@ -2,7 +2,7 @@
 
 import { html, useState } from '../lib.js';
 import { api } from '../api.js';
-import { Dialog } from '../components/dialog.js';
+import { Dialog, unchanged } from '../components/dialog.js';
 import { Form } from '../components/form.js';
 import { toast } from '../components/toast.js';
 import { t } from '../messages.js';
@@ -21,7 +21,7 @@ export function Editor({ path, draft, current, models, may, saved }) {
     // The dialog answers; a refusal goes on to the form, which shows it beside its field.
     const agreed = await new Promise((resolve) => setReview({ sent, resolve }));
     setReview(null);
-    if (!agreed) return false;
+    if (!agreed || !await unchanged(draft.updatedAt, () => api.get(`${path}/draft`).then((answer) => answer.agent.updatedAt))) return false;
     await api.patch(path, sent).catch((error) => { throw besideField(error); });
     toast(t('agent.saved'));
     saved();

@@ -42,14 +42,14 @@ export function BudgetForm({ kind, value, submit, onSubmit }) {
     enabled: { title: t('budgets.enabled'), type: 'boolean' },
   }, required: ['label', 'domain', 'scope', ...(spend ? [] : ['limits'])] };
   const start = value || { domain: spend ? 'llm' : 'global', scope: 'tenant', priority: 100, enabled: true };
-  return html`<${Form} autofocus submit=${submit} value=${start} schema=${schema} onSubmit=${async (/** @type {any} */ form) => {
+  return html`<${Form} autofocus keep=${`${kind} ${value?.id || ''} ${value?.updatedAt || ''}`} submit=${submit} value=${start} schema=${schema} onSubmit=${async (/** @type {any} */ form) => {
     if (form.scope !== 'tenant' && !form.scopeId) throw Object.assign(new Error(t('form.required')), { body: { field: 'scopeId' } });
     if (spend && form.daily === undefined && form.monthly === undefined) throw new Error(t('budgets.needs'));
     return onSubmit({ description: '', scopeId: '', ...(spend && { daily: null, monthly: null }), ...form });
   }} />`;
 }
 
-/** @param {{kind: 'budgets'|'limits', one: any, may: boolean, save: (value: any) => Promise<any>, remove: () => Promise<any>, gone: () => void}} props */
+/** @param {{kind: 'budgets'|'limits', one: any, may: boolean, save: (value: any) => Promise<boolean>, remove: () => Promise<any>, gone: () => void}} props */
 export function Budget({ kind, one, may, save, remove, gone }) {
   const [editing, setEditing] = useState(false);
   usePlace(one.label);
@@ -68,8 +68,9 @@ export function Budget({ kind, one, may, save, remove, gone }) {
       ${one.description && html`<div><dt>${t('budgets.description')}</dt><dd>${one.description}</dd></div>`}</dl>
     ${kind === 'limits' && html`<div class="padded"><${Json} value=${one.limits} label=${t('limits.limits')} open=${4} /></div>`}
     ${editing && html`<${Dialog} title=${t('budgets.edit')} onClose=${() => setEditing(false)}><${BudgetForm} kind=${kind} value=${one} submit=${t('do.save')} onSubmit=${async (/** @type {any} */ value) => {
-      await save(value);
-      setEditing(false);
+      const saved = await save(value);
+      if (saved) setEditing(false);
+      return saved;
     }} /><//>`}
   </article>`;
 }

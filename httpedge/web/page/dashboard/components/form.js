@@ -1,7 +1,9 @@
 // Forms from a schema: an object schema (JSON Schema's type, enum, format, minimum, maximum, title, description, required) and a value.
 
-import { html, useEffect, useID, useRef, useState } from '../lib.js';
+import { html, useEffect, useID, useMemo, useRef, useState } from '../lib.js';
+import { active } from '../api.js';
 import { t } from '../messages.js';
+import { who } from '../who.js';
 import { errorText } from './failure.js';
 
 /**
@@ -68,7 +70,8 @@ const kept = new Map();
  *   extra?: any, before?: any, autofocus?: boolean, keep?: string}} props before: between the fields and the button; onSubmit: a promise that fails shows its error, beside the field that the server
  * named; one of false sent nothing. submit: without it there is nothing to send, and the fields are only read. keep: under this name what was typed is there again when the person comes back
  */
-export function Form({ schema, value = {}, submit, onSubmit, onChange, extra, before, autofocus = false, keep = '' }) {
+export function Form({ schema, value = {}, submit, onSubmit, onChange, extra, before, autofocus = false, keep: name = '' }) {
+  const keep = useMemo(() => name && `${who.value?.userId} ${active.project} ${name}`, [name]); // another person on this page sees none of it
   const [raw, setRaw] = useState(() => ({ ...Object.fromEntries(Object.entries(schema.properties).map(([name, field]) => [name, written(field, value[name])])), ...(keep && kept.get(keep)) }));
   const [errors, setErrors] = useState(/** @type {Record<string, string>} */ ({}));
   const [failed, setFailed] = useState('');

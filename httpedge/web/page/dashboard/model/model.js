@@ -4,7 +4,7 @@ import { html, useState } from '../lib.js';
 import { besideField } from '../agent/fields.js';
 import { api } from '../api.js';
 import { Money, Status } from '../components/cells.js';
-import { confirm } from '../components/dialog.js';
+import { confirm, unchanged } from '../components/dialog.js';
 import { errorText } from '../components/failure.js';
 import { Form } from '../components/form.js';
 import { toast } from '../components/toast.js';
@@ -24,9 +24,11 @@ export function Model({ model, providers, changed, gone }) {
   usePlace(model.name);
   const known = providers.some((one) => one.key === model.providerKey) ? providers : [...providers, { key: model.providerKey }];
   const save = async (/** @type {any} */ value) => {
+    if (!await unchanged(model.updatedAt, () => api.get(path).then((answer) => answer.model.updatedAt))) return false;
     await api.patch(path, modelOf(model, value)).catch((error) => { throw besideField(error); });
     toast(t('models.saved'));
     changed();
+    return true;
   };
   const remove = async () => {
     const done = await confirm({ title: t('models.delete.model'), text: t('models.delete.model.text', { name: model.name }), yes: t('models.delete'), act: () => api.remove(path) });
@@ -36,7 +38,7 @@ export function Model({ model, providers, changed, gone }) {
       <p class="facts"><code>${model.key}</code><a href=${`/dashboard/models/providers/${encodeURIComponent(model.providerKey)}`} data-link>${known.find((one) => one.key === model.providerKey)?.label || model.providerKey}</a></p></div>
       <div class="do">${!builtin && may && html`<button class="button" id="delete" onClick=${remove}>${t('models.delete')}</button>`}</div></header>
     ${may && html`<${Try} path=${path} />`}
-    ${builtin ? html`<p class="note">${t('models.builtin')}</p>` : html`<div class="model-form"><${Form} schema=${modelFields(known, guardrails, model)} value=${modelShown(model)} submit=${may && t('do.save')} onSubmit=${save} /></div>`}</div>`;
+    ${builtin ? html`<p class="note">${t('models.builtin')}</p>` : html`<div class="model-form"><${Form} keep=${`${path} ${model.updatedAt}`} schema=${modelFields(known, guardrails, model)} value=${modelShown(model)} submit=${may && t('do.save')} onSubmit=${save} /></div>`}</div>`;
 }
 
 /** @param {{path: string}} props */

@@ -4,7 +4,7 @@ import { html, useState } from '../lib.js';
 import { api, call } from '../api.js';
 import { Budget, BudgetForm, inForce, Limit, whose } from '../budgets/budget.js';
 import { Status } from '../components/cells.js';
-import { Dialog } from '../components/dialog.js';
+import { Dialog, unchanged } from '../components/dialog.js';
 import { Empty } from '../components/empty.js';
 import { Failure } from '../components/failure.js';
 import { Panes, Tabs } from '../components/panes.js';
@@ -71,9 +71,16 @@ export default function Budgets({ params, address }) {
     <${Table} label=${t(view === 'budgets' ? 'nav.budgets' : 'limits.title')} columns=${columns} rows=${rows || []} loading=${!rows && read.loading} error=${read.error} retry=${read.reload} selected=${open}
       href=${(/** @type {any} */ row) => place(row.id)} empty=${empty} />`;
   const one = open && rows?.find((/** @type {any} */ row) => row.id === open);
+  const save = async (/** @type {any} */ value) => {
+    const latest = () => kind.list(undefined).then((all) => all.find((/** @type {any} */ row) => row.id === open)?.updatedAt);
+    if (!await unchanged(one.updatedAt, latest)) return false;
+    await kind.update(open, value);
+    await changed();
+    return true;
+  };
   let thing = null;
   if (one) {
-    thing = html`<${Budget} key=${open} kind=${view} one=${one} may=${may} save=${(/** @type {any} */ value) => kind.update(open, value).then(changed)} remove=${() => kind.remove(open)} gone=${() => changed().then(() => go(href(view)))} />`;
+    thing = html`<${Budget} key=${open} kind=${view} one=${one} may=${may} save=${save} remove=${() => kind.remove(open)} gone=${() => changed().then(() => go(href(view)))} />`;
   } else if (open) {
     thing = (rows && !read.loading) || read.error ? html`<${Failure} error=${read.error || new Error(t('list.none'))} retry=${read.reload} />` : html`<p class="note" role="status">${t('list.loading')}</p>`;
   }

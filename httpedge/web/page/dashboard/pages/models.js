@@ -79,5 +79,5 @@ function Make({ kind, providers, close, made }) {
   const guardrails = useGuardrails();
   const schema = kind === 'model' ? modelFields(providers, guardrails) : newProvider();
   return html`<${Dialog} title=${t(`models.new.${kind}`)} onClose=${close}>${kind === 'model' && !providers.length ? html`<p>${t('models.empty.provider')}</p>`
-    : html`<${Form} autofocus submit=${t('models.new.do')} schema=${schema} value=${kind === 'model' ? { providerKey: providers[0]?.key, category: 'llm', supportsToolCalls: true } : { driver: 'openai' }} onSubmit=${make} />`}<//>`;
+    : html`<${Form} autofocus keep=${`new ${kind}`} submit=${t('models.new.do')} schema=${schema} value=${kind === 'model' ? { providerKey: providers[0]?.key, category: 'llm', supportsToolCalls: true } : { driver: 'openai' }} onSubmit=${make} />`}<//>`;
 }
