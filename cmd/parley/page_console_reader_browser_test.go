@@ -62,7 +62,7 @@ func TestConsoleReader(t *testing.T) {
 	b.goTo(p, "/accept-invite#token="+invited.text("invite", "token"))
 	b.fill(`input[name="password"]`, goodPassword)
 	b.tap(`form button[type="submit"]`)
-	b.see(`location.pathname === '/dashboard' && document.querySelector('.overview') !== null`)
+	b.see(`location.pathname === '/dashboard' && ` + known)
 	for _, page := range pages {
 		before := b.asked("/api/console/v1/permissions")
 		b.goTo(p, "/dashboard"+page.path)
