@@ -3,6 +3,7 @@
 import { html } from '../lib.js';
 import { api } from '../api.js';
 import { ID, Status, Time } from '../components/cells.js';
+import { Icon } from '../components/icon.js';
 import { Failure } from '../components/failure.js';
 import { Value } from '../components/json.js';
 import { t } from '../messages.js';
@@ -21,7 +22,8 @@ export default function Task({ params }) {
   if (!task) return html`<p class="note" role="status">${t('list.loading')}</p>`;
   const section = (/** @type {string} */ title, /** @type {any} */ value) => value && html`<section class="delivery"><h2>${title}</h2><${Value} value=${value} label=${title} /></section>`;
   return html`<article class="thing" data-ready="true" aria-label=${params.id}>
-    <header class="session-head"><div><h1>${t('tasks.task')}</h1><p class="facts"><${Status} value=${states[task.status] || task.status} /><a href=${`/dashboard/agents/${encodeURIComponent(task.agent)}`} data-link>${task.agent}</a><${ID} id=${task.id} whole /></p></div>
+    <a class="pane-back" href="/dashboard/runs" data-link><${Icon} name="back" /> ${t('do.back')}</a>
+    <header class="session-head"><div><h1>${t('tasks.task')}</h1><p class="facts"><${Status} value=${states[task.status] || task.status} word=${task.status === 'waiting_for_input' ? t('tasks.waits') : ''} /><a href=${`/dashboard/agents/${encodeURIComponent(task.agent)}`} data-link>${task.agent}</a><${ID} id=${task.id} whole /></p></div>
       <div class="do"><button class="button" id="refresh" onClick=${read.reload}>${t('webhooks.refresh')}</button></div></header>
     <dl class="pairs">
       <div><dt>${t('runs.created')}</dt><dd><${Time} at=${task.created_at} /></dd></div>
