@@ -3,7 +3,10 @@ package main
 import (
 	"bufio"
 	"context"
+	"maps"
 	"net/http"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -170,6 +173,18 @@ func TestConsoleLiveOfACluster(t *testing.T) {
 	settled(at[0])
 }
 
+// consolePages are the addresses that the console's table of pages has.
+func consolePages(t *testing.T) (pages []*regexp.Regexp) {
+	t.Helper()
+	table, err := os.ReadFile("../../httpedge/web/page/dashboard/routes.js")
+	require.NoError(t, err)
+	for _, row := range regexp.MustCompile(`path: '([^']+)'`).FindAllStringSubmatch(string(table), -1) {
+		pages = append(pages, regexp.MustCompile("^"+regexp.MustCompile(`:\w+`).ReplaceAllString(row[1], "[^/]+")+"$"))
+	}
+	require.Greater(t, len(pages), 20)
+	return pages
+}
+
 // TestConsoleOverview: what runs, waits and cost, of what one may see; and what an id is.
 func TestConsoleOverview(t *testing.T) {
 	t.Parallel()
@@ -190,6 +205,15 @@ func TestConsoleOverview(t *testing.T) {
 	hook := owner.done(t, "POST", consoleAPI+"/webhooks", object1{"url": newHookListener(t).URL + "/in", "events": []string{"session.idled"}}).text("endpoint", "id")
 	delivery := owner.done(t, "POST", consoleAPI+"/webhooks/"+hook+"/test", nil).text("delivery", "id")
 	project := owner.done(t, "GET", consoleAPI+"/projects", nil).at("projects").list()[0].text("id")
+	asking := scriptedModel("asking")
+	asking["settings"] = object1{"script": object1{"steps": []any{object1{"toolCalls": []any{object1{"name": "clock", "arguments": "{}"}}}}}}
+	owner.done(t, "POST", consoleAPI+"/models", asking)
+	owner.done(t, "POST", consoleAPI+"/models/providers", object1{"key": "other", "driver": "scripted"})
+	asks := owner.done(t, "POST", consoleAPI+"/agents", object1{"name": "Asks", "config": object1{
+		"modelKey": "asking", "tools": []any{object1{"name": "clock", "builtin": "current_time", "approval": "always"}},
+	}}).text("agent", "key")
+	waits := owner.done(t, "POST", consoleAPI+"/agents/responses", object1{"model": asks, "input": "hi"})
+	action := waits.at("pending_actions").list()[0].text("id")
 
 	require.Eventually(t, func() bool { // sums are kept for a while
 		return owner.done(t, "GET", consoleAPI+"/overview", nil).number("usage", "today_usd") > 0
@@ -202,15 +226,19 @@ func TestConsoleOverview(t *testing.T) {
 	require.Len(t, all.at("cluster", "nodes").list(), 1)
 	require.NotEmpty(t, all.at("cluster", "shards").list())
 
+	pages, kinds := consolePages(t), map[string]bool{}
 	for _, c := range []struct {
 		id, kind, page string
 		user           bool // a plain user finds it, too
 	}{
+		{"task_" + mine + "_1", "task", "/dashboard/sessions/" + mine, false},
 		{mine, "session", "/dashboard/sessions/" + mine, false},
 		{hers, "session", "/dashboard/sessions/" + hers, true},
+		{action, "action", "/dashboard/sessions/" + waits.text("session_id") + "?action=" + action, false},
 		{run, "run", "/dashboard/runs/" + run, false},
 		{agent, "agent", "/dashboard/agents/" + agent, true},
 		{"scripted", "model", "/dashboard/models/scripted", true},
+		{"other", "provider", "/dashboard/models/providers/other", true},
 		{id, "user", "/dashboard/members/" + id, false},
 		{token, "token", "/dashboard/tokens/" + token, false},
 		{project, "project", "/dashboard/projects/" + project, true},
@@ -219,6 +247,9 @@ func TestConsoleOverview(t *testing.T) {
 	} {
 		found := owner.done(t, "GET", consoleAPI+"/find/"+c.id, nil)
 		require.Equal(t, []string{c.kind, c.page}, []string{found.text("kind"), found.text("page")})
+		path, _, _ := strings.Cut(c.page, "?")
+		require.True(t, slices.ContainsFunc(pages, func(page *regexp.Regexp) bool { return page.MatchString(path) }), "no page is at %s", path)
+		kinds[c.kind] = true
 		want := http.StatusNotFound
 		if c.user {
 			want = http.StatusOK
@@ -228,10 +259,28 @@ func TestConsoleOverview(t *testing.T) {
 		a = stranger.call(t, "GET", consoleAPI+"/find/"+c.id, nil)
 		require.Equal(t, http.StatusNotFound, a.status, "%s: %s", c.id, a.text)
 	}
+	var every []string
+	for _, kind := range owner.done(t, "GET", "/openapi.json", nil).at("components", "schemas", "Found", "properties", "kind", "enum").list() {
+		every = append(every, kind.text())
+	}
+	require.ElementsMatch(t, every, slices.Collect(maps.Keys(kinds)), "one of each kind was found")
 	for _, none := range []string{"conv_none", "whd_zzz", "x", strings.Repeat("x", 300), "act_none", "task_none", "usr_none"} {
 		require.Equal(t, 404, owner.call(t, "GET", consoleAPI+"/find/"+none, nil).status, none)
 	}
 
+	t.Run("background_tasks", func(t *testing.T) {
+		root := newVisitor(t, p)
+		root.done(t, "POST", "/auth/login", object1{"email": "root@first.test", "password": goodPassword})
+		task := p.ask(t, "POST", "/tasks", object1{"agentId": "demo", "input": "Dig"})
+		require.Equal(t, 201, task.status, task.text)
+		made := decode(t, task.text).text("task", "id")
+		require.Equal(t, "/dashboard/tasks/"+made, root.done(t, "GET", consoleAPI+"/find/"+made, nil).text("page"))
+		require.Equal(t, "Dig", root.done(t, "GET", consoleAPI+"/tasks/"+made, nil).text("input"))
+		for _, path := range []string{"/find/" + made, "/tasks/" + made} {
+			require.Equal(t, http.StatusNotFound, owner.call(t, "GET", consoleAPI+path, nil).status, path)
+		}
+		require.True(t, slices.ContainsFunc(pages, func(page *regexp.Regexp) bool { return page.MatchString("/dashboard/tasks/" + made) }))
+	})
 	t.Run("filters", func(t *testing.T) {
 		require.Equal(t, []string{hers}, sessionIDs(t, owner, "?user="+id))
 		require.Equal(t, []string{hers}, sessionIDs(t, owner, "?status=idle&agent="+agent+"&user="+id))

@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 )
 
@@ -47,6 +48,21 @@ func TestConsoleBudgets(t *testing.T) {
 	b.tap(`dialog button[type="submit"]`)
 	b.see(`location.pathname.startsWith('/dashboard/limits/') && document.querySelector('.thing[data-ready="true"] .json')?.textContent.includes('perMinute') === true`)
 	b.checkConsole("limit")
+
+	// The sign-in ends while somebody writes: what was written is there when they are back.
+	b.tap("#new-budget")
+	b.fill(`dialog input[name="label"]`, "Kept")
+	b.fill(`dialog textarea[name="limits"]`, `{"rateLimit":{"requests":{"perMinute":9}}}`)
+	b.do(chromedp.Evaluate[chromedp.Void](`void fetch('/api/auth/logout', { method: 'POST' }).then(() => document.querySelector('dialog button[type="submit"]').click())`))
+	b.see(`location.pathname === '/login' && document.querySelector('input[name="email"]') !== null`)
+	b.fill(`input[name="email"]`, "ada@acme.test")
+	b.fill(`input[name="password"]`, goodPassword)
+	b.tap(`form button[type="submit"]`)
+	b.see(`location.pathname.startsWith('/dashboard/limits/') && document.querySelector('#new-budget') !== null`)
+	b.tap("#new-budget")
+	b.see(`document.querySelector('dialog input[name="label"]')?.value === 'Kept' && document.querySelector('dialog textarea[name="limits"]').value.includes('9')`)
+	b.tap(`dialog button[type="submit"]`)
+	b.sees(".thing h1", "Kept")
 
 	b.goTo(p, "/dashboard/budgets/"+id)
 	b.tap("#delete")

@@ -36,8 +36,11 @@ func TestConsoleShields(t *testing.T) {
 
 	b.see(`document.querySelector('.thing .json').textContent.includes('modelKey')`)
 	call := object1{"stage": "tool.pre", "shieldId": shield, "resource": object1{"type": "tool", "name": "delete_invoice", "arguments": object1{"id": "i-7"}}}
-	waits := b.ask("POST", "/aegis/evaluate", call)
-	require.Equal(t, "require_approval", waits.text("decision"))
+	b.tap("#try summary")
+	b.fill(`#try input[name="name"]`, "delete_invoice")
+	b.fill(`#try textarea[name="arguments"]`, `{"id":"i-7"}`)
+	b.tap(`#try button[type="submit"]`)
+	b.see(`document.querySelector('#try .outcome a')?.href.includes('/dashboard/approvals/apr_') === true && document.querySelector('#try [data-decision="require_approval"]') !== null`)
 	b.ask("POST", "/aegis/evaluate", object1{"stage": "tool.pre", "shieldId": shield, "resource": object1{"type": "tool", "name": "drop_table"}})
 	b.see(`(document.querySelector('#refresh')?.click(), document.querySelector('.deliveries [data-decision="block"]') !== null && document.querySelector('.deliveries [data-decision="require_approval"]') !== null)`)
 	b.checkConsole("shields")

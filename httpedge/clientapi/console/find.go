@@ -14,11 +14,9 @@ import (
 	"parley/actors/core/subscription"
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/endpoint"
-	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
-	"parley/proto/nodepb"
 	"parley/proto/webhookpb"
 )
 
@@ -150,20 +148,6 @@ func (a *api) findRun(ctx context.Context, id string) (*foundOut, error) {
 		return nil, err
 	}
 	return pageOf("run", id, "runs", id).in(reply.GetRun().GetConversationId(), ""), nil
-}
-
-func (a *api) findTask(ctx context.Context, id string) (*foundOut, error) {
-	if !turns.Plausible(id) {
-		return nil, nothingFound()
-	}
-	view, err := entity.Read[*nodepb.TaskReply](ctx, a.Entities, &nodepb.TaskQuery{Id: id})
-	if err != nil {
-		return nil, err
-	}
-	if conversationpb.AccessTo(view.GetTask(), a.Command(ctx, id, "find").GetCaller()) != conversationpb.AccessGranted {
-		return nil, nothingFound()
-	}
-	return pageOf("task", id, "tasks", id), nil
 }
 
 func (a *api) findWebhook(ctx context.Context, id string) (*foundOut, error) {

@@ -40,6 +40,8 @@ func Routes(shared *handler.API, reach Reach) []endpoint.Route {
 			endpoint.Summary("What runs, waits, failed and cost in the project, of what one may see; for owners the cluster, too")),
 		endpoint.On("GET /runs", "agents:read", a.listQueue, endpoint.Tag("Console"),
 			endpoint.Summary("The project's background runs that are not over, of what one may see: those that run, those that wait, and for what")),
+		endpoint.On("GET /tasks/{id}", "agents:read", a.getTask, endpoint.Tag("Console"), endpoint.Errors(failurepb.Code_NOT_FOUND),
+			endpoint.Summary("A background task that one may see, with its comments and result")),
 		endpoint.On("GET /find/{id}", "agents:read", a.findAnything, endpoint.Tag("Console"), endpoint.Errors(failurepb.Code_NOT_FOUND),
 			endpoint.Summary("What an id is, of what one may see, and where its page is")),
 	)

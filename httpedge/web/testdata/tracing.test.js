@@ -69,3 +69,15 @@ test('sessions in order', () => {
   const at = (sessionId, startedAt) => ({ sessionId, startedAt });
   assert.deepEqual(inOrder([at('c', '2026-01-02T00:00:00Z'), at('b', '2026-01-01T00:00:00Z'), at('a', '2026-01-01T00:00:00Z')]).map((one) => one.sessionId), ['a', 'b', 'c']);
 });
+
+test('the axis has times that people count in, and units of their language', async () => {
+  globalThis.navigator ??= { language: 'en' };
+  const [{ duration }, { speak }] = await Promise.all([import('../page/dashboard/format.js'), import('../page/dashboard/messages.js')]);
+  speak('en');
+  const at = (length) => new Axis([], 0, length, false).ticks(6).map((tick) => tick.at);
+  assert.deepEqual(at(2100), [0, 500, 1000, 1500, 2000]);
+  assert.deepEqual(at(1_804_000).map((ms) => ms / 60_000), [0, 10, 20, 30]);
+  assert.deepEqual([900, 2100, 59_400, 600_000, 1_804_000, 7_200_000, 90 * 3_600_000].map(duration), ['900 ms', '2.1 s', '59 s', '10 min', '30 min 4 s', '2 h', '3 d 18 h']);
+  speak('tr');
+  assert.deepEqual([2100, 600_000, 7_260_000].map(duration), ['2,1 sn', '10 dk', '2 sa 1 dk']);
+});

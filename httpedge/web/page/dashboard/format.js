@@ -49,17 +49,21 @@ export function relative(at, now = Date.now()) {
   return '';
 }
 
+/** Milliseconds, seconds, minutes, hours, days. @type {Record<string, string[]>} */
+const units = { en: ['ms', 's', 'min', 'h', 'd'], tr: ['ms', 'sn', 'dk', 'sa', 'g'] };
+
 /** @param {number} ms */
 export function duration(ms) {
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
+  const [milli, second, minute, hour, day] = units[language.value] || units.en;
+  const two = (/** @type {number} */ more, /** @type {string} */ large, /** @type {number} */ less, /** @type {string} */ small) => (less ? `${more} ${large} ${less} ${small}` : `${more} ${large}`);
+  if (ms < 1000) return `${Math.round(ms)} ${milli}`;
+  if (ms < 10_000) return `${once('tenths', (l) => new Intl.NumberFormat(l, { minimumFractionDigits: 1, maximumFractionDigits: 1 })).format(ms / 1000)} ${second}`;
   const seconds = Math.round(ms / 1000);
-  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 60) return `${seconds} ${second}`;
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  if (minutes < 60) return two(minutes, minute, seconds % 60, second);
   const hours = Math.floor(minutes / 60);
-  if (hours < 48) return `${hours} h ${minutes % 60} min`;
-  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  return hours < 48 ? two(hours, hour, minutes % 60, minute) : two(Math.floor(hours / 24), day, hours % 24, hour);
 }
 
 /** @param {number} bytes */

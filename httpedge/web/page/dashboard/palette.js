@@ -6,6 +6,7 @@ import { Dialog } from './components/dialog.js';
 import { t } from './messages.js';
 import { go } from './router.js';
 import { routes } from './routes.js';
+import { useSees } from './who.js';
 
 /** @typedef {{label: string, kind: string, act: () => void}} Entry */
 
@@ -31,6 +32,7 @@ export function Palette({ close }) {
   const [found, setFound] = useState(/** @type {Entry[]} */ ([]));
   const [at, setAt] = useState(0);
   const wanted = text.trim();
+  const sees = useSees();
 
   useEffect(() => {
     const ended = new AbortController();
@@ -53,7 +55,7 @@ export function Palette({ close }) {
   const all = [
     ...(looksLikeID.test(wanted) ? [{ label: t('palette.go', { id: wanted }), kind: 'id', act: () => go(`/dashboard/go/${encodeURIComponent(wanted)}`) }] : []),
     ...[...offered].flatMap((ask) => ask()),
-    ...routes.filter((one) => one.icon).map((one) => ({ label: t(one.key || ''), kind: t('palette.page'), act: () => go(one.path) })),
+    ...routes.filter((one) => one.icon && sees(one)).map((one) => ({ label: t(one.key || ''), kind: t('palette.page'), act: () => go(one.path) })),
     ...found,
   ];
   const fits = (/** @type {Entry} */ one) => one.kind === 'id' || one.label.toLowerCase().includes(wanted.toLowerCase());

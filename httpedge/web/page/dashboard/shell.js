@@ -11,7 +11,7 @@ import { go } from './router.js';
 import { routes } from './routes.js';
 import { feed, Store, useStore } from './store.js';
 import { setTheme, theme } from './theme.js';
-import { chooseProject, signOut, who } from './who.js';
+import { chooseProject, signOut, useSees, who } from './who.js';
 
 /** What the open page calls itself, behind the name of its kind. */
 export const place = new Store('');
@@ -61,9 +61,10 @@ export function Shell({ route, address, children }) {
 
 /** @param {{section: any, open: boolean, close: () => void}} props */
 function Rail({ section, open, close }) {
+  const sees = useSees();
   return html`<nav class="rail" data-open=${open} aria-label=${t('nav.main')}>
     <a class="brand" href="/dashboard" data-link><img src="/icon.svg" alt="" width="22" height="22" /><span>Parley</span></a>
-    ${routes.filter((one) => one.icon && !one.hidden).map((one) => html`<a key=${one.path} href=${one.path} data-link onClick=${close}
+    ${routes.filter((one) => one.icon && sees(one)).map((one) => html`<a key=${one.path} href=${one.path} data-link onClick=${close}
       aria-current=${one === section ? 'page' : undefined}><${Icon} name=${one.icon} /><span>${t(one.key || '')}</span></a>`)}
     <a class="last" href="/"><${Icon} name="playground" /><span>${t('nav.playground')}</span></a>
   </nav>${open && html`<div class="shade" onClick=${close}></div>`}`;

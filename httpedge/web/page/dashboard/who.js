@@ -1,7 +1,7 @@
 // Who is signed in, in which company and project.
 
 import { account, active, api, call } from './api.js';
-import { feed, Store, useRead } from './store.js';
+import { feed, Store, useRead, useStore } from './store.js';
 
 /**
  * @typedef {{userId: string, role: string, name: string, email: string, mustChangePassword: boolean, secondFactor: boolean,
@@ -26,6 +26,7 @@ function chosenProject() {
 /** Reads who is signed in. A 401 is thrown as any refusal. @param {{quiet?: boolean}} [options] */
 export async function load(options) {
   active.project = '';
+  asked = null;
   const [session, listed] = await Promise.all([
     account.get('/auth/session', {}, options), account.get('/projects', {}, options).catch((error) => {
       if (error.status === 401) throw error;
@@ -72,12 +73,34 @@ export const rules = () => ['owner', 'admin'].includes(who.value?.role || '');
 
 const levels = ['none', 'read', 'write', 'admin'];
 
+/** @type {{of: string, answer: Promise<any>}|null} */
+let asked = null;
+
+/** What the person may do in the project: asked once for all who need it, and again for somebody else, another project, or after a failure. */
+function permissions() {
+  const of = `${who.value?.userId} ${active.project}`;
+  if (asked?.of === of) return asked.answer;
+  const answer = api.get('/permissions');
+  asked = { of, answer };
+  answer.catch(() => { if (asked?.answer === answer) asked = null; });
+  return answer;
+}
+
 /**
- * Whether the person may do something with a service in the project: buttons that would fail are left out. No, until it is known; yes, where
- * it cannot be found out: then the server says no.
- * @param {string} service @param {string} level
+ * Says whether the person may do something with a service in the project: buttons that would fail are left out. No, until it is known; yes,
+ * where it cannot be found out: then the server says no.
  */
-export function useMay(service, level) {
-  const read = useRead((signal) => api.get('/permissions', {}, { signal }), [active.project]);
-  return Boolean(read.error) || levels.indexOf(read.value?.levels[service]) >= levels.indexOf(level);
+function useLevels() {
+  const me = useStore(who);
+  const read = useRead(permissions, [me?.userId, me?.project]);
+  return (/** @type {string} */ service, /** @type {string} */ level) => Boolean(read.error) || levels.indexOf(read.value?.levels[service]) >= levels.indexOf(level);
+}
+
+/** @param {string} service @param {string} level */
+export const useMay = (service, level) => useLevels()(service, level);
+
+/** Says whether a page has something for the person. Owners and admins see all, at once. @returns {(route: {service?: string}) => boolean} */
+export function useSees() {
+  const may = useLevels();
+  return ({ service }) => !service || rules() || may(service, 'read');
 }

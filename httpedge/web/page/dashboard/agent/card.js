@@ -9,8 +9,8 @@ import { Json } from '../components/json.js';
 import { t } from '../messages.js';
 import { useRead } from '../store.js';
 
-/** @param {{path: string, draft: any, agent: any, reload: () => void}} props */
-export function Card({ path, draft, agent, reload }) {
+/** @param {{path: string, may: boolean, draft: any, agent: any, reload: () => void}} props */
+export function Card({ path, may, draft, agent, reload }) {
   const enabled = Boolean(draft?.metadata?.a2a?.enabled);
   const [failed, setFailed] = useState('');
   const [busy, setBusy] = useState(false);
@@ -24,7 +24,7 @@ export function Card({ path, draft, agent, reload }) {
     setBusy(false);
   };
   return html`<div class="agent-card"><p class="soft">${t('agent.a2a.about')}</p>
-    ${draft && html`<label class="tick"><input type="checkbox" id="expose" checked=${enabled} disabled=${busy} onChange=${(/** @type {any} */ event) => set(event.target.checked)} />${t('agent.a2a.expose')}</label>`}
+    ${draft && html`<label class="tick"><input type="checkbox" id="expose" checked=${enabled} disabled=${busy || !may} onChange=${(/** @type {any} */ event) => set(event.target.checked)} />${t('agent.a2a.expose')}</label>`}
     ${failed && html`<p class="bad" role="alert">${failed}</p>`}
     ${enabled && agent.status !== 'active' && html`<p class="warn">${t('agent.a2a.inactive')}</p>`}
     ${enabled && agent.status === 'active' && html`<${Shown} agent=${agent.key} key=${draft?.updatedAt} />`}</div>`;

@@ -2,7 +2,7 @@
 
 import { html, useState } from '../lib.js';
 import { api } from '../api.js';
-import { Dialog } from '../components/dialog.js';
+import { Dialog, unchanged } from '../components/dialog.js';
 import { Form } from '../components/form.js';
 import { toast } from '../components/toast.js';
 import { t } from '../messages.js';
@@ -10,8 +10,8 @@ import { useGuardrails } from '../model/guardrails.js';
 import { Diff } from './diff.js';
 import { besideField, differences, draftOf, fields, published, shown } from './fields.js';
 
-/** @param {{path: string, draft: any, current: any, models: any[], saved: () => void}} props current: what is published, null = nothing */
-export function Editor({ path, draft, current, models, saved }) {
+/** @param {{path: string, draft: any, current: any, models: any[], may: boolean, saved: () => void}} props current: what is published, null = nothing */
+export function Editor({ path, draft, current, models, may, saved }) {
   const [review, setReview] = useState(/** @type {any} */ (null));
   const guardrails = useGuardrails();
   const connected = draft.config.kind === 'external';
@@ -21,13 +21,13 @@ export function Editor({ path, draft, current, models, saved }) {
     // The dialog answers; a refusal goes on to the form, which shows it beside its field.
     const agreed = await new Promise((resolve) => setReview({ sent, resolve }));
     setReview(null);
-    if (!agreed) return false;
+    if (!agreed || !await unchanged(draft.updatedAt, () => api.get(`${path}/draft`).then((answer) => answer.agent.updatedAt))) return false;
     await api.patch(path, sent).catch((error) => { throw besideField(error); });
     toast(t('agent.saved'));
     saved();
     return true;
   };
-  return html`<${Form} schema=${fields(connected, known, Boolean(draft.config.connection?.hasApiKey), guardrails, draft.config)} value=${shown(draft)} keep=${`${path} ${draft.updatedAt}`} submit=${t('agent.review')} onSubmit=${save} />
+  return html`<${Form} schema=${fields(connected, known, Boolean(draft.config.connection?.hasApiKey), guardrails, draft.config)} value=${shown(draft)} keep=${`${path} ${draft.updatedAt}`} submit=${may && t('agent.review')} onSubmit=${save} />
     ${review && html`<${Review} draft=${draft} current=${current} sent=${review.sent} end=${review.resolve} />`}`;
 }
 

@@ -12,15 +12,15 @@ import { duration } from '../format.js';
 import { t } from '../messages.js';
 import { useRead } from '../store.js';
 
-/** @param {{path: string}} props */
-export function Tools({ path }) {
+/** @param {{path: string, may: boolean}} props */
+export function Tools({ path, may }) {
   const read = useRead((signal) => api.get(`${path}/tools`, {}, { signal }), [path]);
   if (read.error) return html`<${Failure} error=${read.error} retry=${read.reload} />`;
   if (!read.value) return html`<p class="note" aria-busy="true">${t('agent.tools.asking')}</p>`;
   const { tools, dropped } = read.value;
   if (!tools.length && !dropped.length) return html`<p class="note">${t('agent.tools.none')}</p>`;
   return html`<div class="agent-tools">
-    <ul>${tools.map((/** @type {any} */ tool) => html`<li key=${tool.name}><${One} path=${path} tool=${tool} /></li>`)}</ul>
+    <ul>${tools.map((/** @type {any} */ tool) => html`<li key=${tool.name}><${One} path=${path} may=${may} tool=${tool} /></li>`)}</ul>
     ${dropped.length > 0 && html`<section id="dropped"><h2>${t('agent.dropped')}</h2><p class="soft">${t('agent.dropped.about')}</p>
       <ul>${dropped.map((/** @type {any} */ one) => html`<li><strong>${one.name || t('agent.dropped.all')}</strong>
         ${one.server && html`<span class="soft">${t('agent.dropped.server', { server: one.server })}</span>`}<span class="warn">${one.reason}</span></li>`)}</ul></section>`}
@@ -40,8 +40,8 @@ function formOf(schema) {
   };
 }
 
-/** @param {{path: string, tool: any}} props */
-function One({ path, tool }) {
+/** @param {{path: string, may: boolean, tool: any}} props */
+function One({ path, may, tool }) {
   const [open, setOpen] = useState(false);
   const [outcome, setOutcome] = useState(/** @type {any} */ (null));
   const call = async (/** @type {any} */ args) => {
@@ -60,7 +60,7 @@ function One({ path, tool }) {
       <small class="faint">${t(`agent.kind.${tool.kind}`)}${tool.kind === 'run' && tool.approval !== 'never' ? ` · ${t(`agent.approval.${tool.approval}`)}` : ''}</small></summary>
     ${open && html`<div class="agent-try">
       <div><h2>${t('agent.schema')}</h2><${Json} value=${tool.input_schema} label=${t('agent.schema')} /></div>
-      ${tool.kind === 'run' ? html`<div><h2>${t('agent.try')}</h2><p class="faint">${t('agent.try.about')}</p>
+      ${!may ? '' : tool.kind === 'run' ? html`<div><h2>${t('agent.try')}</h2><p class="faint">${t('agent.try.about')}</p>
         <${Form} schema=${formOf(tool.input_schema)} submit=${t('agent.try.do')} onSubmit=${call} />
         ${outcome && html`<${Outcome} outcome=${outcome} />`}</div>` : html`<p class="soft">${t('agent.try.not')}</p>`}</div>`}
   </details>`;

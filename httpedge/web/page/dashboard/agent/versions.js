@@ -10,19 +10,19 @@ import { t } from '../messages.js';
 import { Diff } from './diff.js';
 import { differences, published } from './fields.js';
 
-/** @param {{path: string, draft: any, versions: any[], published: number|null, reload: () => void}} props */
-export function Versions({ path, draft, versions, published: current, reload }) {
+/** @param {{path: string, may: boolean, draft: any, versions: any[], published: number|null, reload: () => void}} props */
+export function Versions({ path, may, draft, versions, published: current, reload }) {
   const [open, setOpen] = useState(/** @type {any} */ (null));
   if (!versions.length) return html`<p class="note">${t('agent.versions.none')}</p>`;
   return html`<ol class="versions">${versions.map((one) => html`<li key=${one.version}>
       <div><strong>${t('agent.version', { n: one.version })}</strong> ${one.version === current && html`<${Status} value="active" word=${t('agent.version.current')} />`}
         <p class="soft">${one.changelog || t('agent.changelog.none')}</p></div>
       <${Time} at=${one.createdAt} /><button class="button compare-version" data-version=${one.version} onClick=${() => setOpen(one)}>${t('agent.version.compare')}</button></li>`)}</ol>
-    ${open && html`<${Restore} path=${path} draft=${draft} version=${open} close=${() => setOpen(null)} reload=${reload} />`}`;
+    ${open && html`<${Restore} path=${path} may=${may} draft=${draft} version=${open} close=${() => setOpen(null)} reload=${reload} />`}`;
 }
 
-/** @param {{path: string, draft: any, version: any, close: () => void, reload: () => void}} props */
-function Restore({ path, draft, version, close, reload }) {
+/** @param {{path: string, may: boolean, draft: any, version: any, close: () => void, reload: () => void}} props */
+function Restore({ path, may, draft, version, close, reload }) {
   const [failed, setFailed] = useState('');
   const [busy, setBusy] = useState(false);
   const changes = differences(published(draft), published(version.snapshot));
@@ -38,8 +38,8 @@ function Restore({ path, draft, version, close, reload }) {
     } catch (error) { setFailed(errorText(error)); setBusy(false); }
   };
   return html`<${Dialog} wide title=${t('agent.version.title', { n: version.version })} onClose=${close}>
-    <p class="soft">${t('agent.restore.text')}</p><${Diff} changes=${changes} />
+    ${may && html`<p class="soft">${t('agent.restore.text')}</p>`}<${Diff} changes=${changes} />
     ${failed && html`<p class="bad" role="alert">${failed}</p>`}
     <footer><button class="button" onClick=${close}>${t('do.close')}</button>
-      <button class="primary" id="restore" disabled=${busy || !changes.length} onClick=${restore}>${t('agent.restore')}</button></footer><//>`;
+      ${may && html`<button class="primary" id="restore" disabled=${busy || !changes.length} onClick=${restore}>${t('agent.restore')}</button>`}</footer><//>`;
 }

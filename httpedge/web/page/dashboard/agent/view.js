@@ -21,6 +21,7 @@ import { differences, published } from './fields.js';
 import { Playground } from './playground.js';
 import { Tools } from './tools.js';
 import { Versions } from './versions.js';
+import { useMay } from '../who.js';
 
 const views = ['edit', 'tools', 'versions', 'a2a'];
 
@@ -44,6 +45,7 @@ function Open({ path, known, address, models, reload, changed }) {
   const { summary, draft, versions } = known;
   const [publishing, setPublishing] = useState(false);
   const [playing, setPlaying] = useState(false);
+  const may = useMay('agents', 'write');
   const base = `/dashboard${path}`;
   const view = views.includes(address.query.get('view')) ? address.query.get('view') : 'edit';
   const agent = draft || summary;
@@ -67,17 +69,17 @@ function Open({ path, known, address, models, reload, changed }) {
         <span>${known.published ? t('agent.published', { n: known.published }) : t(draft ? 'agent.unpublished' : 'agent.configured')}</span>
         ${known.published && changes.length > 0 && html`<span class="warn" id="unpublished">${t('agent.ahead', { n: changes.length })}</span>`}
         <code>${agent.key}</code></p></div>
-      <div class="do">${view === 'edit' && html`<button class="button play-toggle" id="play" aria-pressed=${playing} onClick=${() => setPlaying(!playing)}>${t('agent.play')}</button>`}
+      <div class="do">${may && view === 'edit' && html`<button class="button play-toggle" id="play" aria-pressed=${playing} onClick=${() => setPlaying(!playing)}>${t('agent.play')}</button>`}
         <a class="button no-phone" href=${`/dashboard/sessions?agent=${encodeURIComponent(agent.key)}`} data-link>${t('nav.sessions')}</a>
-        ${draft && html`<button class="button" id="publish" onClick=${() => setPublishing(true)}>${t('agent.publish')}</button>
+        ${draft && may && html`<button class="button" id="publish" onClick=${() => setPublishing(true)}>${t('agent.publish')}</button>
         <button class="button" id="delete" onClick=${remove}>${t('agent.delete')}</button>`}</div></header>
     <${Tabs} label=${t('agent.views')} open=${view} href=${href} tabs=${views.map((key) => ({ key, title: t(`agent.view.${key}`), count: key === 'versions' ? versions.length : 0 }))} />
-    ${view === 'edit' && html`<div class="agent-edit"><div class="agent-form">${draft ? html`<${Editor} key=${draft.updatedAt} path=${path} draft=${draft} current=${current} models=${models} saved=${reload} />`
+    ${view === 'edit' && html`<div class="agent-edit"><div class="agent-form">${draft ? html`<${Editor} key=${draft.updatedAt} path=${path} draft=${draft} current=${current} models=${models} may=${may} saved=${reload} />`
       : html`<p class="note">${t('agent.configured.about')}</p>`}</div>
-      <${Playground} agent=${agent.key} status=${agent.status} version=${known.published} ahead=${changes.length > 0} key=${known.published} /></div>`}
-    ${view === 'tools' && html`<${Tools} path=${path} key=${draft?.updatedAt} />`}
-    ${view === 'versions' && html`<${Versions} path=${path} draft=${draft} versions=${versions} published=${known.published} reload=${reload} />`}
-    ${view === 'a2a' && html`<${Card} path=${path} draft=${draft} agent=${agent} reload=${reload} />`}
+      ${may && html`<${Playground} agent=${agent.key} status=${agent.status} version=${known.published} ahead=${changes.length > 0} key=${known.published} />`}</div>`}
+    ${view === 'tools' && html`<${Tools} path=${path} may=${may} key=${draft?.updatedAt} />`}
+    ${view === 'versions' && html`<${Versions} path=${path} may=${may} draft=${draft} versions=${versions} published=${known.published} reload=${reload} />`}
+    ${view === 'a2a' && html`<${Card} path=${path} may=${may} draft=${draft} agent=${agent} reload=${reload} />`}
     ${publishing && html`<${Dialog} wide title=${t('agent.publish.title', { name: agent.name })} onClose=${() => setPublishing(false)}>
       <p class="soft">${t(current ? 'agent.publish.text' : 'agent.publish.first', { n: summary.latestVersion + 1 })}</p><${Diff} changes=${changes} />
       <${Form} submit=${t('agent.publish')} schema=${{ properties: { changelog: { title: t('agent.changelog') } } }} onSubmit=${async (/** @type {any} */ value) => {

@@ -43,6 +43,15 @@ export function confirm(question) {
   });
 }
 
+/**
+ * Two people at one thing: whether what is about to be saved may be. Somebody else's change since the thing was shown is not overwritten
+ * unasked.
+ * @param {string} shown when the thing that is edited was last changed @param {() => Promise<string>} now the same, as it is
+ */
+export async function unchanged(shown, now) {
+  return await now() === shown || confirm({ title: t('edit.meanwhile'), text: t('edit.meanwhile.text'), yes: t('edit.overwrite') });
+}
+
 /** @param {any} props */
 function Confirm({ title, text, yes, no, danger = true, act, end }) {
   const [busy, setBusy] = useState(false);

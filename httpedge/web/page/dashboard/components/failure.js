@@ -13,10 +13,13 @@ export function errorText(error) {
 export function Failure({ error = null, retry = undefined }) {
   if (!error) return null;
   const forbidden = error.status === 403;
+  const unlicensed = error.code === 'license_required';
+  const again = retry && !unlicensed;
   return html`<div class="failure" role="alert">
-    <p>${forbidden ? t('error.forbidden') : error.status === 0 ? t('error.unreachable') : error.message || String(error)}</p>
-    ${forbidden && error.message && html`<p class="soft">${error.message}</p>`}
+    <p>${unlicensed ? t('error.license') : forbidden ? t('error.forbidden') : error.status === 0 ? t('error.unreachable') : error.message || String(error)}</p>
+    ${forbidden && !unlicensed && error.message && html`<p class="soft">${error.message}</p>`}
     ${error.requestID && html`<p class="faint">${t('error.request', { id: error.requestID })}</p>`}
-    ${retry && html`<button class="button" onClick=${retry}>${t('do.retry')}</button>`}
+    ${again && html`<button class="button" onClick=${retry}>${t('do.retry')}</button>`}
+    ${unlicensed && html`<a class="button" href="/dashboard/settings" data-link>${t('error.license.see')}</a>`}
   </div>`;
 }

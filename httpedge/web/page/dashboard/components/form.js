@@ -1,7 +1,9 @@
 // Forms from a schema: an object schema (JSON Schema's type, enum, format, minimum, maximum, title, description, required) and a value.
 
-import { html, useEffect, useID, useRef, useState } from '../lib.js';
+import { html, useEffect, useID, useMemo, useRef, useState } from '../lib.js';
+import { active } from '../api.js';
 import { t } from '../messages.js';
+import { who } from '../who.js';
 import { errorText } from './failure.js';
 
 /**
@@ -12,6 +14,7 @@ import { errorText } from './failure.js';
  * @property {number} [minimum] @property {number} [maximum] @property {number} [maxLength]
  * @property {string} [autocomplete] @property {string} [placeholder]
  * @property {(value: any) => string} [check] what else is wrong with a value; '' = nothing
+ * @property {string[]} [said] what refusals of the server call it, where that is not its name
  */
 
 /**
@@ -27,8 +30,10 @@ function read(field, raw) {
       if (text.trim() === '' && typeof raw !== 'number') return { value: undefined };
       const number = Number(raw);
       const { minimum = -Infinity, maximum = Infinity } = field;
+      const said = (/** @type {number} */ one) => one.toLocaleString(document.documentElement.lang);
       if (!Number.isFinite(number) || number < minimum || number > maximum || (field.type === 'integer' && !Number.isInteger(number))) {
-        return { error: t('form.range', { min: minimum === -Infinity ? '−∞' : minimum, max: maximum === Infinity ? '∞' : maximum }) };
+        if (minimum === -Infinity && maximum === Infinity) return { error: t(field.type === 'integer' ? 'form.integer' : 'form.number') };
+        return { error: maximum === Infinity ? t('form.least', { min: said(minimum) }) : t('form.range', { min: said(minimum), max: said(maximum) }) };
       }
       return { value: number };
     }
@@ -48,15 +53,25 @@ function written(field, value) {
   return field.type === 'object' || field.type === 'array' ? JSON.stringify(value, null, 2) : String(value);
 }
 
+/**
+ * The field that a refusal is about: the server names it beside its words, or begins them with it, as in "rules.deny has the wrong type".
+ * @param {Schema} schema @param {any} error
+ */
+function fieldOf(schema, error) {
+  const named = [error.body?.field, error.body?.details?.field, /^`?(\w+)/.exec(error.message || '')?.[1]];
+  return Object.keys(schema.properties).find((name) => [name, ...schema.properties[name].said || []].some((one) => named.includes(one)));
+}
+
 /** What was typed into forms that keep it, until it is sent. Never passwords. @type {Map<string, Record<string, any>>} */
 const kept = new Map();
 
 /**
- * @param {{schema: Schema, value?: Record<string, any>, submit: string, onSubmit: (value: Record<string, any>) => any, onChange?: (value: any) => void,
+ * @param {{schema: Schema, value?: Record<string, any>, submit: string|false, onSubmit: (value: Record<string, any>) => any, onChange?: (value: any) => void,
  *   extra?: any, before?: any, autofocus?: boolean, keep?: string}} props before: between the fields and the button; onSubmit: a promise that fails shows its error, beside the field that the server
- * named; one of false sent nothing. keep: under this name what was typed is there again when the person comes back
+ * named; one of false sent nothing. submit: without it there is nothing to send, and the fields are only read. keep: under this name what was typed is there again when the person comes back
  */
-export function Form({ schema, value = {}, submit, onSubmit, onChange, extra, before, autofocus = false, keep = '' }) {
+export function Form({ schema, value = {}, submit, onSubmit, onChange, extra, before, autofocus = false, keep: name = '' }) {
+  const keep = useMemo(() => name && `${who.value?.userId} ${active.project} ${name}`, [name]); // another person on this page sees none of it
   const [raw, setRaw] = useState(() => ({ ...Object.fromEntries(Object.entries(schema.properties).map(([name, field]) => [name, written(field, value[name])])), ...(keep && kept.get(keep)) }));
   const [errors, setErrors] = useState(/** @type {Record<string, string>} */ ({}));
   const [failed, setFailed] = useState('');
@@ -95,7 +110,7 @@ export function Form({ schema, value = {}, submit, onSubmit, onChange, extra, be
 
   const send = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    if (busy) return;
+    if (busy || !submit) return;
     const { result, wrong } = collect();
     setErrors(wrong);
     setFailed('');
@@ -105,19 +120,19 @@ export function Form({ schema, value = {}, submit, onSubmit, onChange, extra, be
     try {
       if (await onSubmit(result) !== false) kept.delete(keep);
     } catch (error) {
-      const field = /** @type {any} */ (error).body?.field || /** @type {any} */ (error).body?.details?.field;
-      if (field && schema.properties[field]) setErrors({ [field]: errorText(error) });
+      const field = fieldOf(schema, error);
+      if (field) setErrors({ [field]: errorText(error) });
       else setFailed(errorText(error));
     } finally {
       setBusy(false);
     }
   };
   return html`<form class="form" onSubmit=${send} noValidate>
-    ${Object.entries(schema.properties).map(([name, field], i) => html`<${Control} key=${name} name=${name} id=${`${id}-${name}`} field=${field} value=${raw[name]} error=${errors[name]}
+    <fieldset class="bare" disabled=${!submit}>${Object.entries(schema.properties).map(([name, field], i) => html`<${Control} key=${name} name=${name} id=${`${id}-${name}`} field=${field} value=${raw[name]} error=${errors[name]}
       leave=${() => judge(name)} needed=${schema.required?.includes(name)} autofocus=${autofocus && i === 0} set=${(/** @type {any} */ to) => set(name, to)} />`)}
-    ${before}
+    ${before}</fieldset>
     ${failed && html`<p class="bad" role="alert">${failed}</p>`}
-    <div class="form-end"><button class="primary" type="submit" disabled=${busy} aria-busy=${busy}>${submit}</button>${extra}</div>
+    ${submit && html`<div class="form-end"><button class="primary" type="submit" disabled=${busy} aria-busy=${busy}>${submit}</button>${extra}</div>`}
   </form>`;
 }
 

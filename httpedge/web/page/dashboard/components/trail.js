@@ -7,6 +7,9 @@ import { setQuery } from '../router.js';
 import { useRead } from '../store.js';
 import { Table } from './table.js';
 
+/** A decision is in the trail so many milliseconds after it was made, at most. */
+export const written = 1500;
+
 /** How many are shown at first, and at most. */
 const few = 100;
 const many = 500;
@@ -19,13 +22,13 @@ export function Decided({ value, word }) {
 }
 
 /**
- * @param {{title: string, path: string, address: any, filter: string, label: string, any: string, empty: string, choices: string[], word: (choice: string) => string,
- *   columns: import('./table.js').Column[]}} props path: of what has decided; filter: the query parameter by which its decisions are chosen
+ * @param {{round: number, title: string, path: string, address: any, filter: string, label: string, any: string, empty: string, choices: string[], word: (choice: string) => string,
+ *   columns: import('./table.js').Column[]}} props round: read anew when it changes; path: of what has decided; filter: the query parameter by which its decisions are chosen
  */
-export function Trail({ title, path, address, filter, label, any, empty, choices, word, columns }) {
+export function Trail({ round, title, path, address, filter, label, any, empty, choices, word, columns }) {
   const chosen = address.query.get(filter) || '';
   const [limit, setLimit] = useState(few);
-  const read = useRead((signal) => api.get(`${path}/audit`, { limit, [filter]: chosen }, { signal }).then((answer) => answer.events.map((/** @type {any} */ event, /** @type {number} */ i) => ({ ...event, id: `${event.traceId}/${i}` }))), [path, chosen, limit]);
+  const read = useRead((signal) => api.get(`${path}/audit`, { limit, [filter]: chosen }, { signal }).then((answer) => answer.events.map((/** @type {any} */ event, /** @type {number} */ i) => ({ ...event, id: `${event.traceId}/${i}` }))), [path, chosen, limit, round]);
   const rows = read.value || [];
   return html`<div class="deliveries"><div class="filters"><h2 class="grow">${title}</h2>
       <select id=${filter} aria-label=${label} value=${chosen} onChange=${(/** @type {any} */ event) => setQuery({ [filter]: event.target.value })}>

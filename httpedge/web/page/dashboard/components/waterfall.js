@@ -92,7 +92,7 @@ export function Waterfall({ spans, money: spent, from, to, live, selected, href,
   return html`<div class="waterfall">
     <${Strip} spans=${spans} money=${spent} axis=${axis} until=${until} first=${view.top / rowHeight} last=${(view.top + view.height) / rowHeight}
       jump=${(/** @type {number} */ i) => { onFollow(false); scrollTo(Math.max(0, i * rowHeight - view.height / 2)); }} />
-    <div class="axis" aria-hidden="true"><span></span><div>${axis.ticks(6).map((tick) => html`<i key=${tick.at} style=${{ left: `${(tick.place * 100).toFixed(2)}%` }}>${duration(tick.at)}</i>`)}</div></div>
+    <div class="axis" aria-hidden="true"><span></span><div>${axis.ticks(6).map((tick) => html`<i key=${tick.at} style=${{ left: `${(tick.place * 100).toFixed(2)}%` }}>${tick.place < 0.93 ? duration(tick.at) : ''}</i>`)}</div></div>
     <div class="bars" ref=${box} tabindex="0" role="group" aria-label=${t('trace.label')} onKeyDown=${key}
       onScroll=${() => { read(); if (own.current) own.current = false; else if (follow) { const at = box.current; if (at && at.scrollHeight - at.scrollTop - at.clientHeight > 40) onFollow(false); } }}>
       <div class="bars-all" style=${{ height: `${spans.length * rowHeight}px` }}>

@@ -3,9 +3,9 @@
 import { html, useState } from '../lib.js';
 import { api } from '../api.js';
 import { ID, Status, Time } from '../components/cells.js';
-import { confirm, Dialog } from '../components/dialog.js';
+import { confirm, Dialog, unchanged } from '../components/dialog.js';
 import { Failure } from '../components/failure.js';
-import { Decided, Trail } from '../components/trail.js';
+import { Decided, Trail, written } from '../components/trail.js';
 import { t } from '../messages.js';
 import { usePlace } from '../shell.js';
 import { useRead } from '../store.js';
@@ -44,12 +44,14 @@ export function Guardrail({ id, address, may, changed, gone }) {
       ${rulesTold(guardrail).map((rule) => html`<div key=${rule.kind} data-rule=${rule.kind}><dt>${t(`guardrails.${rule.kind}`)}</dt><dd><${Decided} value=${rule.action} word=${t(`guardrails.action.${rule.action}`)} />
         ${rule.of.map((one) => html`<span class="chip" key=${one}>${one}</span>`)}</dd></div>`)}
       <${Uses} kind="models" read=${uses} /><${Uses} kind="agents" read=${uses} /></dl>
-    ${may && html`<${Try} guardrail=${guardrail} tried=${() => setRound(round + 1)} />`}
-    <${Found} key=${round} path=${path} address=${address} />
+    ${may && html`<${Try} guardrail=${guardrail} tried=${() => setTimeout(() => setRound((n) => n + 1), written)} />`}
+    <${Found} round=${round} path=${path} address=${address} />
     ${editing && html`<${Dialog} wide title=${t('shields.edit')} onClose=${() => setEditing(false)}><${GuardrailForm} value=${guardrail} submit=${t('do.save')} onSubmit=${async (/** @type {any} */ value) => {
+      if (!await unchanged(guardrail.updatedAt, () => api.get(path).then((answer) => answer.guardrail.updatedAt))) return false;
       read.set((await api.patch(path, value)).guardrail);
       setEditing(false);
       changed();
+      return true;
     }} /><//>`}
   </article>`;
 }
@@ -64,8 +66,8 @@ function Uses({ kind, read }) {
       ${uses.count > uses.first.length && html`<span class="faint">${t('json.more', { n: uses.count - uses.first.length })}</span>`}` : html`<span class="faint">${t('guardrails.unnamed')}</span>`}</dd></div>`;
 }
 
-/** @param {{path: string, address: any}} props */
-function Found({ path, address }) {
+/** @param {{path: string, address: any, round: number}} props */
+function Found({ path, address, round }) {
   const word = (/** @type {string} */ action) => t(`guardrails.action.${action}`);
   const columns = [
     { key: 'action', title: t('guardrails.action'), cell: (/** @type {any} */ row) => html`<${Decided} value=${row.action} word=${word(row.action)} />` },
@@ -74,7 +76,7 @@ function Found({ path, address }) {
     { key: 'where', title: t('guardrails.where'), cell: (/** @type {any} */ row) => html`<${Where} row=${row} />` },
     { key: 'at', title: t('shields.at'), kind: /** @type {const} */ ('number'), cell: (/** @type {any} */ row) => html`<${Time} at=${row.at} />` },
   ];
-  return html`<${Trail} title=${t('shields.decisions')} path=${path} address=${address} filter="action" label=${t('guardrails.action')} any=${t('shields.decision.any')} empty=${t('guardrails.found.empty')}
+  return html`<${Trail} round=${round} title=${t('shields.decisions')} path=${path} address=${address} filter="action" label=${t('guardrails.action')} any=${t('shields.decision.any')} empty=${t('guardrails.found.empty')}
     choices=${[...actions].reverse()} word=${word} columns=${columns} />`;
 }
 

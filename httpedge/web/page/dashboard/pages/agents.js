@@ -13,6 +13,7 @@ import { Table, usePages } from '../components/table.js';
 import { t } from '../messages.js';
 import { go, setQuery } from '../router.js';
 import { useRead } from '../store.js';
+import { useMay } from '../who.js';
 
 const states = ['active', 'inactive', 'draft'];
 const limit = 100;
@@ -22,6 +23,7 @@ export default function Agents({ params, address }) {
   const open = params?.key || null;
   const status = address.query.get('status') || '';
   const [making, setMaking] = useState(false);
+  const may = useMay('agents', 'write');
   const models = useRead((signal) => api.get('/models', { category: 'llm' }, { signal }).then((list) => list.models), []);
   const pages = usePages(async (cursor, signal) => {
     const offset = Number(cursor || 0);
@@ -38,11 +40,11 @@ export default function Agents({ params, address }) {
     ]),
     { key: 'version', title: t('agents.version'), kind: /** @type {const} */ ('number'), cell: (/** @type {any} */ row) => row.publishedVersion ?? html`<span class="faint">–</span>` },
   ];
-  const make = html`<button class="primary" id="make-first" onClick=${() => setMaking(true)}>${t('agents.new')}</button>`;
+  const make = may && html`<button class="primary" id="make-first" onClick=${() => setMaking(true)}>${t('agents.new')}</button>`;
   const list = html`${!open && html`<h1 class="hidden">${t('nav.agents')}</h1>`}<div class="filters" role="search">
       <select aria-label=${t('agents.status')} id="filter-status" value=${status} onChange=${(/** @type {any} */ event) => setQuery({ status: event.target.value })}>
         <option value="">${t('agents.filter.status')}</option>${states.map((one) => html`<option key=${one} value=${one}>${t(`agents.status.${one}`)}</option>`)}</select>
-      <span class="gap"></span><button class="tiny" id="new-agent" onClick=${() => setMaking(true)}>+ ${t('agents.new')}</button></div>
+      <span class="gap"></span>${may && html`<button class="tiny" id="new-agent" onClick=${() => setMaking(true)}>+ ${t('agents.new')}</button>`}</div>
     <${Table} label=${t('nav.agents')} columns=${columns} rows=${pages.rows} more=${Boolean(pages.next)} onMore=${pages.more} loading=${pages.loading} error=${pages.error} retry=${pages.reload}
       selected=${open} href=${(/** @type {any} */ row) => `/dashboard/agents/${encodeURIComponent(row.key)}${kept}`}
       empty=${status ? html`<p class="note">${t('list.none')}</p>` : html`<${Empty} text=${t('agents.empty')} action=${make}

@@ -4,7 +4,7 @@ import { html, useState } from '../lib.js';
 import { api, call } from '../api.js';
 import { Budget, BudgetForm, inForce, Limit, whose } from '../budgets/budget.js';
 import { Status } from '../components/cells.js';
-import { Dialog } from '../components/dialog.js';
+import { Dialog, unchanged } from '../components/dialog.js';
 import { Empty } from '../components/empty.js';
 import { Failure } from '../components/failure.js';
 import { Panes, Tabs } from '../components/panes.js';
@@ -13,6 +13,7 @@ import { money } from '../format.js';
 import { t } from '../messages.js';
 import { go } from '../router.js';
 import { useRead } from '../store.js';
+import { rules, useMay } from '../who.js';
 
 /** What differs between the two views: where they are kept, and how their fields are spelt there. */
 const kinds = {
@@ -44,6 +45,7 @@ export default function Budgets({ params, address }) {
   const open = params?.id || params?.limit || null;
   const kind = kinds[view];
   const [making, setMaking] = useState(false);
+  const may = useMay('models', 'write') && rules();
   const read = useRead((signal) => kind.list(signal).then((rows) => ({ view, rows })), [view]);
   const status = useRead((signal) => api.get('/budgets/status', { scope: 'tenant' }, { signal }), []);
   const rows = read.value?.view === view ? read.value.rows : null;
@@ -53,24 +55,32 @@ export default function Budgets({ params, address }) {
   const title = t(view === 'budgets' ? 'budgets.new' : 'limits.new');
   const columns = [
     { key: 'label', title: t('budgets.label'), kind: /** @type {const} */ ('wide'), cell: (/** @type {any} */ row) => row.label },
-    ...(view === 'budgets' ? [
+    ...(view === 'budgets' && !open ? [
       { key: 'day', title: t('budgets.day'), kind: /** @type {const} */ ('number'), phone: false, cell: (/** @type {any} */ row) => html`<${Limit} usd=${row.daily} />` },
       { key: 'month', title: t('budgets.month'), kind: /** @type {const} */ ('number'), phone: false, cell: (/** @type {any} */ row) => html`<${Limit} usd=${row.monthly} />` },
     ] : []),
     ...(open ? [] : [{ key: 'whose', title: t('budgets.scope'), phone: false, cell: whose }, { key: 'domain', title: t('budgets.domain'), phone: false, cell: (/** @type {any} */ row) => t(`budgets.domain.${row.domain}`) }]),
     { key: 'status', title: t('sessions.status'), cell: (/** @type {any} */ row) => html`<${Status} value=${inForce(row)} />` },
   ];
-  const empty = view === 'budgets' ? html`<${Empty} text=${t('budgets.empty')} curl=${{ method: 'POST', path: '/budgets', body: { label: 'A day', daily_limit_usd: 10 } }} />` : html`<p class="note">${t('limits.empty')}</p>`;
+  const first = may && html`<button class="primary" id="make-first" onClick=${() => setMaking(true)}>${title}</button>`;
+  const empty = view === 'budgets' ? html`<${Empty} text=${t('budgets.empty')} action=${first} curl=${{ method: 'POST', path: '/budgets', body: { label: 'A day', daily_limit_usd: 10 } }} />` : html`<${Empty} text=${t('limits.empty')} action=${first} />`;
   const left = html`<h1 class="hidden">${t('nav.budgets')}</h1><div class="list-head">
       <${Tabs} label=${t('budgets.views')} open=${view} href=${href} tabs=${[{ key: 'budgets', title: t('nav.budgets') }, { key: 'limits', title: t('limits.title') }]} />
-      <button class="tiny" id="new-budget" onClick=${() => setMaking(true)}>+ ${title}</button></div>
+      ${may && html`<button class="tiny" id="new-budget" onClick=${() => setMaking(true)}>+ ${title}</button>`}</div>
     ${!open && view === 'budgets' && status.value && html`<${Spent} status=${status.value} />`}
     <${Table} label=${t(view === 'budgets' ? 'nav.budgets' : 'limits.title')} columns=${columns} rows=${rows || []} loading=${!rows && read.loading} error=${read.error} retry=${read.reload} selected=${open}
       href=${(/** @type {any} */ row) => place(row.id)} empty=${empty} />`;
   const one = open && rows?.find((/** @type {any} */ row) => row.id === open);
+  const save = async (/** @type {any} */ value) => {
+    const latest = () => kind.list(undefined).then((all) => all.find((/** @type {any} */ row) => row.id === open)?.updatedAt);
+    if (!await unchanged(one.updatedAt, latest)) return false;
+    await kind.update(open, value);
+    await changed();
+    return true;
+  };
   let thing = null;
   if (one) {
-    thing = html`<${Budget} key=${open} kind=${view} one=${one} save=${(/** @type {any} */ value) => kind.update(open, value).then(changed)} remove=${() => kind.remove(open)} gone=${() => changed().then(() => go(href(view)))} />`;
+    thing = html`<${Budget} key=${open} kind=${view} one=${one} may=${may} save=${save} remove=${() => kind.remove(open)} gone=${() => changed().then(() => go(href(view)))} />`;
   } else if (open) {
     thing = (rows && !read.loading) || read.error ? html`<${Failure} error=${read.error || new Error(t('list.none'))} retry=${read.reload} />` : html`<p class="note" role="status">${t('list.loading')}</p>`;
   }

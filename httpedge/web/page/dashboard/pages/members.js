@@ -13,7 +13,7 @@ import { Group, Groups } from '../people/groups.js';
 import { Person } from '../people/person.js';
 import { Project, Projects } from '../people/projects.js';
 import { useRead, useStore } from '../store.js';
-import { who } from '../who.js';
+import { rules, useMay, who } from '../who.js';
 
 /** What the list says of a person. @param {any} user @returns {{value: string, word?: string}} */
 export function state(user) {
@@ -30,6 +30,7 @@ export default function Members({ params, address }) {
   const people = useRead((signal) => api.get('/members', { limit: 500 }, { signal }), []);
   const users = people.value?.users || [];
   const [inviting, setInviting] = useState(false);
+  const may = useMay('members', 'admin') && rules();
   const [invite, setInvite] = useState(/** @type {any} */ (null));
   const tabs = html`<${Tabs} label=${t('nav.members')} open=${tab} href=${(/** @type {string} */ key) => `/dashboard/members${key === 'people' ? '' : `?tab=${key}`}`}
     tabs=${['people', 'groups', 'projects'].map((key) => ({ key, title: t(`people.${key}`) }))} />`;
@@ -41,7 +42,7 @@ export default function Members({ params, address }) {
   ];
   const shown = users.find((/** @type {any} */ one) => one.id === open);
   const list = tab === 'groups' ? html`<${Groups} open=${group} />` : tab === 'projects' ? html`<${Projects} open=${project} />`
-    : html`<div class="filters"><span class="faint grow">${people.value ? t('people.count', { n: users.length }) : ''}</span><button class="button" id="invite" onClick=${() => setInviting(true)}>${t('people.invite')}</button></div>
+    : html`<div class="filters"><span class="faint grow">${people.value ? t('people.count', { n: users.length }) : ''}</span>${may && html`<button class="button" id="invite" onClick=${() => setInviting(true)}>${t('people.invite')}</button>`}</div>
       <${Table} label=${t('people.people')} columns=${columns} rows=${users} loading=${!people.value && people.loading} error=${people.error} retry=${people.reload} selected=${open} href=${(/** @type {any} */ row) => `/dashboard/members/${row.id}`} />`;
   const thing = tab === 'groups' ? group && html`<${Group} key=${group} id=${group} users=${users} />` : tab === 'projects' ? project && html`<${Project} key=${project} id=${project} users=${users} />`
     : open && (shown ? html`<${Person} key=${open} user=${shown} changed=${people.reload} invited=${setInvite} />` : people.value && html`<p class="note">${t('people.gone')}</p>`);

@@ -15,12 +15,14 @@ import { useGuardrails } from '../model/guardrails.js';
 import { Model } from '../model/model.js';
 import { Provider } from '../model/provider.js';
 import { go } from '../router.js';
+import { useMay } from '../who.js';
 
 /** @param {{params: any, address: any}} props */
 export default function Models({ params, address }) {
   const open = params?.key || params?.provider || null;
   const view = params?.provider || address.query.get('view') === 'providers' ? 'providers' : 'models';
   const [making, setMaking] = useState('');
+  const may = useMay('models', 'write');
   // One answer has all of both: there are as many as a project may record.
   const pages = usePages(async (_cursor, signal) => {
     const [models, providers] = await Promise.all([api.get('/models', {}, { signal }), api.get('/models/providers', {}, { signal })]);
@@ -44,13 +46,13 @@ export default function Models({ params, address }) {
   ];
   const at = (/** @type {any} */ row) => `/dashboard/models/${view === 'providers' ? 'providers/' : ''}${encodeURIComponent(row.key)}`;
   const row = open && rows.find((one) => one.key === open || one._id === open);
-  const make = html`<button class="primary" id="make-first" onClick=${() => setMaking(kind)}>${t(`models.new.${kind}`)}</button>`;
+  const make = may && html`<button class="primary" id="make-first" onClick=${() => setMaking(kind)}>${t(`models.new.${kind}`)}</button>`;
   const curl = view === 'models' ? { method: 'POST', path: '/models', body: { name: 'Fast', providerKey: providers[0]?.key || 'PROVIDER', category: 'llm', modelId: 'MODEL', settings: {}, pricing: {} } }
     : { method: 'POST', path: '/models/providers', body: { key: 'mine', label: 'Mine', driver: 'openai', credentials: { apiKey: 'KEY' } } };
   const list = html`<h1 class="hidden">${t('nav.models')}</h1><div class="list-head"><${Tabs} label=${t('models.views')} open=${view} href=${href} tabs=${['models', 'providers'].map((key) => ({ key, title: t(`models.view.${key}`) }))} />
-      <button class="tiny" id="new-${kind}" onClick=${() => setMaking(kind)}>+ ${t(`models.new.${kind}`)}</button></div>
+      ${may && html`<button class="tiny" id="new-${kind}" onClick=${() => setMaking(kind)}>+ ${t(`models.new.${kind}`)}</button>`}</div>
     <${Table} key=${view} label=${t(`models.view.${view}`)} columns=${columns} rows=${rows} loading=${pages.loading} error=${pages.error} retry=${pages.reload} href=${at} selected=${row ? row._id : null}
-      empty=${html`<${Empty} text=${t(`models.empty.${view}`)} action=${view === 'models' && !providers.length ? html`<a class="primary button" href=${href('providers')} data-link>${t('models.empty.first')}</a>` : make} curl=${curl} />`} />`;
+      empty=${html`<${Empty} text=${t(`models.empty.${view}`)} action=${may && view === 'models' && !providers.length ? html`<a class="primary button" href=${href('providers')} data-link>${t('models.empty.first')}</a>` : make} curl=${curl} />`} />`;
   const gone = () => { pages.reload(); go(href(view)); };
   let thing = null;
   if (row) thing = view === 'models' ? html`<${Model} key=${row._id + row.updatedAt} model=${row} providers=${providers} changed=${pages.reload} gone=${gone} />` : html`<${Provider} key=${row._id + row.updatedAt} provider=${row} changed=${pages.reload} gone=${gone} />`;
@@ -77,5 +79,5 @@ function Make({ kind, providers, close, made }) {
   const guardrails = useGuardrails();
   const schema = kind === 'model' ? modelFields(providers, guardrails) : newProvider();
   return html`<${Dialog} title=${t(`models.new.${kind}`)} onClose=${close}>${kind === 'model' && !providers.length ? html`<p>${t('models.empty.provider')}</p>`
-    : html`<${Form} autofocus submit=${t('models.new.do')} schema=${schema} value=${kind === 'model' ? { providerKey: providers[0]?.key, category: 'llm', supportsToolCalls: true } : { driver: 'openai' }} onSubmit=${make} />`}<//>`;
+    : html`<${Form} autofocus keep=${`new ${kind}`} submit=${t('models.new.do')} schema=${schema} value=${kind === 'model' ? { providerKey: providers[0]?.key, category: 'llm', supportsToolCalls: true } : { driver: 'openai' }} onSubmit=${make} />`}<//>`;
 }

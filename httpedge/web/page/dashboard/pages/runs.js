@@ -15,6 +15,7 @@ import { t } from '../messages.js';
 import { setQuery } from '../router.js';
 import { usePlace } from '../shell.js';
 import { feed, useRead } from '../store.js';
+import { useMay } from '../who.js';
 
 const states = ['queued', 'running', 'requires_action', 'succeeded', 'failed', 'canceled'];
 const over = (/** @type {string} */ status) => ['succeeded', 'failed', 'canceled'].includes(status);
@@ -41,6 +42,7 @@ async function cancel(run, done) {
 export default function Runs({ params, address }) {
   const open = params?.id || null;
   const status = address.query.get('status') || '';
+  const may = useMay('agents', 'write');
   const queue = useRead((signal) => api.get('/runs', {}, { signal }), []);
   const agents = useRead((signal) => api.get('/agents', {}, { signal }).then((list) => list.agents, () => []), []);
   const nameOf = (/** @type {string} */ key) => agents.value?.find((/** @type {any} */ one) => one.key === key)?.name || key;
@@ -67,7 +69,7 @@ export default function Runs({ params, address }) {
       { key: 'agent', title: t('sessions.agent'), phone: false, cell: (/** @type {any} */ row) => nameOf(row.agent) },
       { key: 'session', title: t('runs.session'), phone: false, cell: (/** @type {any} */ row) => html`<a href=${`/dashboard/sessions/${row.session_id}`} data-link>${shortID(row.session_id || '')}</a>` },
       { key: 'at', title: t('runs.created'), kind: /** @type {const} */ ('number'), cell: (/** @type {any} */ row) => html`<${Time} at=${row.created_at} />` },
-      { key: 'do', title: '', cell: (/** @type {any} */ row) => !over(row.status) && html`<button class="tiny danger" onClick=${() => cancel(row, queue.reload)}>${t('runs.cancel')}</button>` },
+      { key: 'do', title: '', cell: (/** @type {any} */ row) => may && !over(row.status) && html`<button class="tiny danger" onClick=${() => cancel(row, queue.reload)}>${t('runs.cancel')}</button>` },
     ]),
   ];
   const list = html`${!open && html`<h1 class="hidden">${t('nav.runs')}</h1>`}
@@ -86,6 +88,7 @@ function Run({ id, changed }) {
   const read = useRead((signal) => api.get(`/agents/runs/${encodeURIComponent(id)}`, {}, { signal }), [id]);
   useEffect(() => feed.on({ run: (row) => { if (row.id === id) read.reload(); }, reset: () => read.reload() }), [id]);
   usePlace(shortID(id));
+  const may = useMay('agents', 'write');
   const run = read.value;
   if (read.error && !run) return html`<${Failure} error=${read.error} retry=${read.reload} />`;
   if (!run) return html`<p class="note" role="status">${t('list.loading')}</p>`;
@@ -93,7 +96,7 @@ function Run({ id, changed }) {
   return html`<article class="thing" data-ready="true" aria-label=${id}>
     <header class="session-head"><div><h1><${ID} id=${id} whole=${true} /></h1><p class="facts"><${Status} value=${run.status} /><span>${run.agent}</span></p></div>
       <div class="do"><a class="button" href=${`/dashboard/sessions/${run.session_id}`} data-link>${t('runs.session.open')}</a>
-        ${!over(run.status) && html`<button class="button" id="cancel" onClick=${() => cancel(run, () => { read.reload(); changed(); })}>${t('runs.cancel')}</button>`}</div></header>
+        ${may && !over(run.status) && html`<button class="button" id="cancel" onClick=${() => cancel(run, () => { read.reload(); changed(); })}>${t('runs.cancel')}</button>`}</div></header>
     <dl class="pairs">
       <div><dt>${t('runs.created')}</dt><dd><${Time} at=${run.created_at} /></dd></div>
       <div><dt>${t('runs.started')}</dt><dd><${Time} at=${run.started_at} /></dd></div>

@@ -12,6 +12,7 @@ import { t } from '../messages.js';
 import { go, setQuery } from '../router.js';
 import { Session } from '../session/view.js';
 import { feed, useRead } from '../store.js';
+import { useMay } from '../who.js';
 
 const states = ['idle', 'running', 'requires_action', 'budget_paused'];
 const filters = ['text', 'agent', 'status', 'user'];
@@ -30,6 +31,7 @@ export default function Sessions({ params, address }) {
   const chosen = Object.fromEntries(filters.map((name) => [name, query.get(name) || '']));
   const agents = useRead((signal) => api.get('/agents', {}, { signal }).then((list) => list.agents), []);
   const [making, setMaking] = useState(false);
+  const may = useMay('agents', 'write');
   const pages = usePages(async (cursor, signal) => {
     const list = await api.get('/agents/sessions', { limit: 50, after: cursor, agent: chosen.agent, status: chosen.status, user: chosen.user, q: chosen.text }, { signal });
     return { rows: list.data, next: list.has_more ? list.next_cursor : null };
@@ -47,7 +49,7 @@ export default function Sessions({ params, address }) {
     { key: 'spent', title: t('sessions.spent'), kind: /** @type {const} */ ('number'), cell: (/** @type {any} */ row) => html`<${Money} usd=${row.spent_usd} />` },
     ...(open ? [] : [{ key: 'at', title: t('sessions.updated'), kind: /** @type {const} */ ('number'), phone: false, cell: (/** @type {any} */ row) => html`<${Time} at=${row.updated_at} />` }]),
   ];
-  const make = html`<button class="primary" id="new-session" onClick=${() => setMaking(true)}>${t('sessions.new')}</button>`;
+  const make = may && html`<button class="primary" id="new-session" onClick=${() => setMaking(true)}>${t('sessions.new')}</button>`;
   const list = html`${!open && html`<h1 class="hidden">${t('nav.sessions')}</h1>`}<div class="filters" role="search">
       <input type="search" id="filter-text" aria-label=${t('sessions.filter.text')} placeholder=${t('sessions.filter.text')} value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} />
       <select aria-label=${t('sessions.status')} id="filter-status" value=${chosen.status} onChange=${(/** @type {any} */ event) => setQuery({ status: event.target.value })}>
@@ -55,7 +57,7 @@ export default function Sessions({ params, address }) {
       <select aria-label=${t('sessions.agent')} id="filter-agent" value=${chosen.agent} onChange=${(/** @type {any} */ event) => setQuery({ agent: event.target.value })}>
         <option value="">${t('sessions.filter.agent')}</option>${(agents.value || []).map((/** @type {any} */ one) => html`<option key=${one.key} value=${one.key}>${one.name}</option>`)}</select>
       ${filtered && html`<button class="tiny" onClick=${() => go(address.path)}>${t('do.clear')}</button>`}
-      <button class="tiny" id="add-session" onClick=${() => setMaking(true)}>+ ${t('sessions.new')}</button></div>
+      ${may && html`<button class="tiny" id="add-session" onClick=${() => setMaking(true)}>+ ${t('sessions.new')}</button>`}</div>
     <${Table} label=${t('nav.sessions')} columns=${columns} rows=${pages.rows} more=${Boolean(pages.next)} onMore=${pages.more} loading=${pages.loading} error=${pages.error} retry=${pages.reload}
       selected=${open} href=${(/** @type {any} */ row) => `/dashboard/sessions/${row.id}${listQuery(query)}`} changed=${live.changed} fresh=${live.fresh} onFresh=${live.show}
       empty=${filtered ? html`<p class="note">${t('list.none')}</p>` : html`<${Empty} text=${t('sessions.empty')} action=${make} curl=${{ path: '/agents/responses', body: { model: agents.value?.[0]?.key || 'AGENT', input: 'Hello' } }} />`} />`;

@@ -12,12 +12,13 @@ import { known, language, languages, speak, t } from '../messages.js';
 import { go } from '../router.js';
 import { setTheme, theme } from '../theme.js';
 import { useRead, useStore } from '../store.js';
-import { forget, rules, who } from '../who.js';
+import { forget, rules, useMay, who } from '../who.js';
 
 export default function Settings() {
   const me = useStore(who);
   const look = useStore(theme);
   const spoken = useStore(language);
+  const may = useMay('members', 'admin') && rules();
   const end = async () => {
     if (await confirm({ title: t('settings.end'), text: t('settings.end.text'), yes: t('settings.end'), act: () => account.post('/auth/sessions/end') })) { forget(); go('/login'); }
   };
@@ -25,7 +26,7 @@ export default function Settings() {
     <section><h2>${t('settings.look')}</h2><div class="row">
       <label>${t('you.theme')} <select id="theme" value=${look} onChange=${(/** @type {any} */ event) => setTheme(event.target.value)}>${['auto', 'light', 'dark'].map((one) => html`<option key=${one} value=${one}>${t(`theme.${one}`)}</option>`)}</select></label>
       <label>${t('you.language')} <select id="language" value=${spoken} onChange=${(/** @type {any} */ event) => speak(event.target.value)}>${languages.map((one) => html`<option key=${one} value=${one}>${t(`language.${one}`)}</option>`)}</select></label></div></section>
-    ${me && rules() && me.name && html`<section><h2>${t('settings.profile')}</h2><p class="soft">${me.email}</p><${Form} submit=${t('do.save')} value=${{ name: me.name }} schema=${{ properties: { name: { title: t('entry.name'), autocomplete: 'name' } }, required: ['name'] }}
+    ${me && may && me.name && html`<section><h2>${t('settings.profile')}</h2><p class="soft">${me.email}</p><${Form} submit=${t('do.save')} value=${{ name: me.name }} schema=${{ properties: { name: { title: t('entry.name'), autocomplete: 'name' } }, required: ['name'] }}
       onSubmit=${async (/** @type {any} */ { name }) => { await api.patch(`/members/${encodeURIComponent(me.userId)}`, { name }); who.set((now) => now && { ...now, name }); toast(t('people.saved')); }} /></section>`}
     <section><h2>${t('settings.signin')}</h2><div class="row"><a class="button" href="/change-password" data-link>${t('you.password')}</a><button class="button" id="end-sessions" onClick=${end}>${t('settings.end')}</button></div></section>
     ${me && html`<${Factor} on=${me.secondFactor} />`}
@@ -67,6 +68,7 @@ function Factor({ on }) {
 function Licence() {
   const read = useRead((signal) => api.get('/license', {}, { signal }), []);
   const [giving, setGiving] = useState(false);
+  const may = useMay('license', 'admin');
   const licence = read.value;
   if (read.error) return read.error.status === 403 ? null : html`<${Failure} error=${read.error} retry=${read.reload} />`;
   if (!licence) return null;
@@ -79,7 +81,7 @@ function Licence() {
       ${licence.graceEndsAt && html`<div><dt>${t('licence.grace')}</dt><dd><${Time} at=${licence.graceEndsAt} /></dd></div>`}
       ${licence.error && html`<div><dt>${t('licence.error')}</dt><dd class="bad">${licence.error}</dd></div>`}
       <div><dt>${t('licence.features')}</dt><dd>${(licence.features || []).map((/** @type {string} */ one) => html`<code class="chip" key=${one}>${one}</code>`)}</dd></div></dl>
-    ${rules() && html`<div class="row"><button class="button" id="licence-give" onClick=${() => setGiving(true)}>${t('licence.give')}</button>${offline && html`<button class="button" id="licence-remove" onClick=${remove}>${t('licence.remove')}</button>`}</div>`}
+    ${may && html`<div class="row"><button class="button" id="licence-give" onClick=${() => setGiving(true)}>${t('licence.give')}</button>${offline && html`<button class="button" id="licence-remove" onClick=${remove}>${t('licence.remove')}</button>`}</div>`}
     ${giving && html`<${Dialog} title=${t('licence.give')} onClose=${() => setGiving(false)}><${Form} autofocus submit=${t('licence.give')} schema=${{ properties: { licenseKey: { title: t('licence.key'), format: 'code', description: t('licence.key.about') } }, required: ['licenseKey'] }}
       onSubmit=${async (/** @type {any} */ value) => { await api.post('/license', value); setGiving(false); read.reload(); toast(t('licence.given')); }} /><//>`}</section>`;
 }

@@ -26,18 +26,20 @@ export default function Shields({ params, address }) {
   const [making, setMaking] = useState(false);
   const shields = useRead((signal) => api.get('/aegis/shields', {}, { signal }).then((answer) => answer.shields), []);
   const approvals = useRead((signal) => api.get('/aegis/approvals', { limit: size }, { signal }).then((answer) => answer.approvals), []);
+  const refused = approvals.error?.status === 403;
   useEffect(() => {
+    if (refused) return undefined;
     const timer = setInterval(() => {
       if (!document.hidden) api.get('/aegis/approvals', { limit: size }).then((answer) => approvals.set(answer.approvals), () => {}); // the next look may find it
     }, pause);
     return () => clearInterval(timer);
-  }, []);
+  }, [refused]);
   const nameOf = (/** @type {string} */ id) => shields.value?.find((/** @type {any} */ one) => one.id === id)?.name || id;
   const href = (/** @type {string} */ key) => `/dashboard/shields${key === 'approvals' ? '?view=approvals' : ''}`;
   const waiting = (approvals.value || []).filter((/** @type {any} */ one) => approvalStatus(one) === 'pending').length;
   const left = html`<h1 class="hidden">${t('nav.shields')}</h1><div class="list-head">
       <${Tabs} label=${t('shields.views')} open=${view} href=${href} tabs=${[{ key: 'shields', title: t('nav.shields') }, { key: 'approvals', title: t('shields.approvals'), count: waiting }]} />
-      ${view === 'shields' && may && html`<button class="tiny" id="new-shield" onClick=${() => setMaking(true)}>+ ${t('shields.new')}</button>`}</div>
+      ${view === 'shields' && may && shields.value && html`<button class="tiny" id="new-shield" onClick=${() => setMaking(true)}>+ ${t('shields.new')}</button>`}</div>
     ${view === 'shields' ? html`<${List} read=${shields} open=${open} />` : html`<${Waiting} read=${approvals} open=${open} nameOf=${nameOf} />`}`;
   const gone = () => { shields.reload(); go(href('shields')); };
   let thing = null;

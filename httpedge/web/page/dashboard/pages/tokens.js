@@ -13,7 +13,7 @@ import { toast } from '../components/toast.js';
 import { t } from '../messages.js';
 import { setQuery } from '../router.js';
 import { useRead, useStore } from '../store.js';
-import { who } from '../who.js';
+import { rules, useMay, who } from '../who.js';
 
 const size = 100;
 
@@ -23,6 +23,7 @@ export default function Tokens({ params, address }) {
   const users = useRead((signal) => api.get('/users', { limit: 500 }, { signal }).then((answer) => answer.users), []);
   const user = address.query.get('user') || me?.userId || '';
   const [making, setMaking] = useState(false);
+  const may = useMay('members', 'admin') && rules();
   const [made, setMade] = useState(/** @type {any} */ (null));
   const path = `/users/${encodeURIComponent(user)}/tokens`;
   const pages = usePages(async (cursor, signal) => {
@@ -48,9 +49,9 @@ export default function Tokens({ params, address }) {
     { key: 'used', title: t('tokens.used'), kind: /** @type {const} */ ('number'), phone: false, cell: (/** @type {any} */ row) => html`<${Time} at=${row.lastUsed} />` },
     { key: 'expires', title: t('tokens.expires'), kind: /** @type {const} */ ('number'), phone: false, cell: (/** @type {any} */ row) => html`<${Time} at=${row.expiresAt} />` },
     { key: 'id', title: t('tokens.id'), phone: false, cell: (/** @type {any} */ row) => html`<${ID} id=${row.id} />` },
-    { key: 'do', title: '', cell: (/** @type {any} */ row) => html`<button class="tiny danger" data-revoke=${row.id} onClick=${() => revoke(row)}>${t('tokens.revoke')}</button>` },
+    { key: 'do', title: '', cell: (/** @type {any} */ row) => may && html`<button class="tiny danger" data-revoke=${row.id} onClick=${() => revoke(row)}>${t('tokens.revoke')}</button>` },
   ];
-  const make = html`<button class="primary" id="new-token" onClick=${() => setMaking(true)}>${t('tokens.new')}</button>`;
+  const make = may && html`<button class="primary" id="new-token" onClick=${() => setMaking(true)}>${t('tokens.new')}</button>`;
   const owner = (users.value || []).find((/** @type {any} */ one) => one.id === user);
   return html`<div class="page tokens"><div class="page-head"><h1>${t('nav.tokens')}</h1>
       <label class="hidden" for="token-user">${t('tokens.owner')}</label><select id="token-user" value=${user} onChange=${(/** @type {any} */ event) => setQuery({ user: event.target.value })}>

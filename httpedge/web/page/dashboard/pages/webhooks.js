@@ -13,12 +13,14 @@ import { useRead } from '../store.js';
 import { Endpoint, EndpointForm } from '../webhooks/endpoint.js';
 import { health } from '../webhooks/health.js';
 import { Secret } from '../components/secret.js';
+import { useMay } from '../who.js';
 
 /** @param {{params: any, address: any}} props */
 export default function Webhooks({ params, address }) {
   const open = params?.id || null;
   const list = useRead((signal) => api.get('/webhooks', {}, { signal }).then((answer) => answer.endpoints), []);
   const [making, setMaking] = useState(false);
+  const may = useMay('webhooks', 'admin');
   const [made, setMade] = useState(/** @type {any} */ (null));
   const rows = list.value || [];
   const columns = [
@@ -29,9 +31,9 @@ export default function Webhooks({ params, address }) {
       { key: 'project', title: t('webhooks.hears'), phone: false, cell: (/** @type {any} */ row) => t(row.projectId ? 'webhooks.hears.project' : 'webhooks.hears.all') },
     ]),
   ];
-  const make = html`<button class="primary" id="new-webhook" onClick=${() => setMaking(true)}>${t('webhooks.new')}</button>`;
+  const make = may && html`<button class="primary" id="new-webhook" onClick=${() => setMaking(true)}>${t('webhooks.new')}</button>`;
   const left = html`${!open && html`<h1 class="hidden">${t('nav.webhooks')}</h1>`}
-    ${(rows.length > 0 || open) && html`<div class="filters"><span class="faint grow">${t('list.end', { n: rows.length })}</span><button class="tiny" id="new-webhook" onClick=${() => setMaking(true)}>+ ${t('webhooks.new')}</button></div>`}
+    ${(rows.length > 0 || open) && html`<div class="filters"><span class="faint grow">${t('list.end', { n: rows.length })}</span>${may && html`<button class="tiny" id="new-webhook" onClick=${() => setMaking(true)}>+ ${t('webhooks.new')}</button>`}</div>`}
     <${Table} label=${t('nav.webhooks')} columns=${columns} rows=${rows} loading=${!list.value && list.loading} error=${list.error} retry=${list.reload} selected=${open}
       href=${(/** @type {any} */ row) => `/dashboard/webhooks/${row.id}`}
       empty=${html`<${Empty} text=${t('webhooks.empty')} action=${make} curl=${{ path: '/webhooks', body: { url: 'https:' + '//example.com/hook', events: ['session.*'] } }} />`} />`;

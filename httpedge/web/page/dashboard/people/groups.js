@@ -14,6 +14,7 @@ import { t } from '../messages.js';
 import { go } from '../router.js';
 import { usePlace } from '../shell.js';
 import { Store, useRead, useStore } from '../store.js';
+import { rules, useMay } from '../who.js';
 
 /** Rises when the list is to be read anew. */
 const round = new Store(0);
@@ -24,8 +25,9 @@ export function Groups({ open }) {
   const at = useStore(round);
   const read = useRead((signal) => api.get('/members/groups', {}, { signal }).then((answer) => answer.groups), [at]);
   const [making, setMaking] = useState(false);
+  const may = useMay('members', 'admin') && rules();
   const rows = read.value || [];
-  const make = html`<button class="button" id="new-group" onClick=${() => setMaking(true)}>${t('groups.new')}</button>`;
+  const make = may && html`<button class="button" id="new-group" onClick=${() => setMaking(true)}>${t('groups.new')}</button>`;
   return html`${rows.length > 0 && html`<div class="filters"><span class="faint grow">${t('list.end', { n: rows.length })}</span>${make}</div>`}
     <${Table} label=${t('people.groups')} rows=${rows} selected=${open} loading=${!read.value && read.loading} error=${read.error} retry=${read.reload} href=${(/** @type {any} */ row) => `/dashboard/members?group=${row.id}`} columns=${[
       { key: 'name', title: t('people.name'), kind: 'wide', cell: (/** @type {any} */ row) => row.name },
@@ -40,7 +42,7 @@ export function Groups({ open }) {
     }} /><//>`}`;
 }
 
-/** @param {{value?: any, submit: string, onSubmit: (value: any) => any}} props */
+/** @param {{value?: any, submit: string|false, onSubmit: (value: any) => any}} props */
 function GroupForm({ value, submit, onSubmit }) {
   const roles = ['user', 'project_admin', 'admin'];
   return html`<${Form} submit=${submit} value=${value && { name: value.name, description: value.description, tenantRole: value.tenantRole }} schema=${{ properties: {
@@ -54,6 +56,7 @@ export function Group({ id, users }) {
   const path = `/members/groups/${encodeURIComponent(id)}`;
   const read = useRead((signal) => api.get(path, {}, { signal }), [id]);
   const [levels, setLevels] = useState(/** @type {Record<string, string>|null} */ (null));
+  const may = useMay('members', 'admin') && rules();
   const group = read.value?.group;
   usePlace(group?.name || '');
   if (read.error && !group) return html`<${Failure} error=${read.error} retry=${read.reload} />`;
@@ -66,16 +69,16 @@ export function Group({ id, users }) {
   const others = users.filter((user) => !members.some((/** @type {any} */ one) => one.id === user.id));
   const save = (/** @type {any} */ body) => api.patch(path, body).then(() => { done(); toast(t('people.saved')); });
   return html`<article class="thing" data-ready="true" aria-label=${group.name}>
-    <header class="session-head"><div><h1>${group.name}</h1><p class="facts"><span>${group.description || ''}</span></p></div><div class="do"><button class="button" id="delete-group" onClick=${remove}>${t('groups.delete')}</button></div></header>
+    <header class="session-head"><div><h1>${group.name}</h1><p class="facts"><span>${group.description || ''}</span></p></div>${may && html`<div class="do"><button class="button" id="delete-group" onClick=${remove}>${t('groups.delete')}</button></div>`}</header>
     <div class="parts thing-parts">
       <section><h2>${t('people.people')}</h2><div class="rows-box"><${Table} label=${t('people.people')} rows=${members} columns=${[
         { key: 'name', title: t('people.name'), kind: 'wide', cell: (/** @type {any} */ row) => row.name || row.email },
-        { key: 'do', title: '', cell: (/** @type {any} */ row) => html`<button class="tiny danger" onClick=${() => api.remove(`${path}/members`, { userId: row.id }).then(done, toast)}>${t('groups.out')}</button>` },
+        { key: 'do', title: '', cell: (/** @type {any} */ row) => may && html`<button class="tiny danger" onClick=${() => api.remove(`${path}/members`, { userId: row.id }).then(done, toast)}>${t('groups.out')}</button>` },
       ]} empty=${html`<p class="note">${t('groups.nobody')}</p>`} /></div>
-        <label class="hidden" for="group-add">${t('groups.add')}</label><select id="group-add" value="" onChange=${(/** @type {any} */ event) => event.target.value && api.post(`${path}/members`, { userId: event.target.value }).then(done, toast)}>
-          <option value="">${t('groups.add')}</option>${others.map((user) => html`<option key=${user.id} value=${user.id}>${user.name || user.email}</option>`)}</select></section>
-      <section><h2>${t('people.group')}</h2><${GroupForm} key=${group.updatedAt} value=${group} submit=${t('do.save')} onSubmit=${save} /></section>
-      <section><h2>${t('people.levels')}</h2><${Permissions} value=${levels || group.servicePermissions} set=${setLevels} label=${t('people.levels')} fallback=${t('level.role')} />
-        <button class="primary" id="save-levels" disabled=${!levels} onClick=${() => save({ servicePermissions: levels }).catch(toast)}>${t('people.levels.save')}</button></section>
+        ${may && html`<label class="hidden" for="group-add">${t('groups.add')}</label><select id="group-add" value="" onChange=${(/** @type {any} */ event) => event.target.value && api.post(`${path}/members`, { userId: event.target.value }).then(done, toast)}>
+          <option value="">${t('groups.add')}</option>${others.map((user) => html`<option key=${user.id} value=${user.id}>${user.name || user.email}</option>`)}</select>`}</section>
+      <section><h2>${t('people.group')}</h2><${GroupForm} key=${group.updatedAt} value=${group} submit=${may && t('do.save')} onSubmit=${save} /></section>
+      ${may && html`<section><h2>${t('people.levels')}</h2><${Permissions} value=${levels || group.servicePermissions} set=${setLevels} label=${t('people.levels')} fallback=${t('level.role')} />
+        <button class="primary" id="save-levels" disabled=${!levels} onClick=${() => save({ servicePermissions: levels }).catch(toast)}>${t('people.levels.save')}</button></section>`}
     </div></article>`;
 }

@@ -13,7 +13,7 @@ import { state } from '../pages/members.js';
 import { go } from '../router.js';
 import { usePlace } from '../shell.js';
 import { useRead, useStore } from '../store.js';
-import { who } from '../who.js';
+import { rules, useMay, who } from '../who.js';
 
 const roles = ['user', 'project_admin', 'admin', 'owner'];
 
@@ -25,6 +25,7 @@ export function Person({ user, changed, invited }) {
   const [levels, setLevels] = useState(/** @type {Record<string, string>} */ (user.servicePermissions || {}));
   const name = user.name || user.email || user.id;
   usePlace(name);
+  const may = useMay('members', 'admin') && rules();
   const waits = state(user).value === 'pending';
   const own = user.id === me?.userId;
   const held = tokens.value;
@@ -41,18 +42,18 @@ export function Person({ user, changed, invited }) {
   const again = () => api.post(`${path}/invite`).then(invited, toast);
   return html`<article class="thing" data-ready="true" aria-label=${name}>
     <header class="session-head"><div><h1>${name}</h1><p class="facts"><${Status} ...${state(user)} /><span>${user.email || ''}</span><${ID} id=${user.id} /></p></div>
-      <div class="do">${waits && html`<button class="button" id="invite-again" onClick=${again}>${t('people.invite.again')}</button>`}
+      <div class="do">${waits && may && html`<button class="button" id="invite-again" onClick=${again}>${t('people.invite.again')}</button>`}
         <a class="button" href=${`/dashboard/tokens?user=${user.id}`} data-link>${t('nav.tokens')}${held ? html` <small>${number(held)}</small>` : ''}</a>
-        ${!own && html`<button class="button" id="end" onClick=${end}>${t('people.end')}</button>
+        ${!own && may && html`<button class="button" id="end" onClick=${end}>${t('people.end')}</button>
         <button class="button" id="factor" onClick=${factor}>${t('people.factor')}</button><button class="button" id="remove" onClick=${remove}>${t('people.remove')}</button>`}</div></header>
     <dl class="pairs"><div><dt>${t('people.since')}</dt><dd><${Time} at=${user.createdAt} /></dd></div>
       ${user.invitedAt && html`<div><dt>${t('people.invited.at')}</dt><dd><${Time} at=${user.invitedAt} /></dd></div>`}</dl>
     <div class="parts thing-parts">
-      <section><h2>${t('people.person')}</h2><${Form} submit=${t('do.save')} value=${{ name: user.name, role: user.role, canLogin: user.canLogin }} schema=${{ properties: {
+      <section><h2>${t('people.person')}</h2><${Form} submit=${may && t('do.save')} value=${{ name: user.name, role: user.role, canLogin: user.canLogin }} schema=${{ properties: {
         name: { title: t('people.name') }, ...(!own && { role: { title: t('people.role'), enum: roles, names: roles.map((role) => t(`role.${role}`)) } }),
         ...(!own && !waits && { canLogin: { title: t('people.canlogin'), type: 'boolean' } }),
       }, required: ['name'] }} onSubmit=${async (/** @type {any} */ value) => { await api.patch(path, value); changed(); toast(t('people.saved')); }} /></section>
-      ${!own && html`<section><h2>${t('people.levels')}</h2><p class="faint">${t('people.levels.about')}</p>
+      ${!own && may && html`<section><h2>${t('people.levels')}</h2><p class="faint">${t('people.levels.about')}</p>
         <${Permissions} value=${levels} set=${setLevels} label=${t('people.levels')} fallback=${t('level.role')} />
         <button class="primary" id="save-levels" onClick=${() => api.patch(`${path}/permissions`, { servicePermissions: levels }).then(() => { changed(); toast(t('people.saved')); }, toast)}>${t('people.levels.save')}</button></section>`}
     </div></article>`;

@@ -26,6 +26,9 @@ export function gaps(spans, now) {
   return found;
 }
 
+/** Round steps of the axis above ten seconds. */
+const long = [15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800].map((seconds) => seconds * 1000);
+
 export class Axis {
   /**
    * @param {import('./trace.js').Span[]} spans @param {number} from @param {number} to @param {boolean} fold
@@ -74,7 +77,7 @@ export class Axis {
   ticks(count) {
     const raw = this.length / count;
     const power = 10 ** Math.floor(Math.log10(raw));
-    const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= raw) || raw;
+    const step = (raw > 10_000 ? long : [1, 2, 5, 10].map((n) => n * power)).find((n) => n >= raw) || raw;
     const list = [];
     for (let at = 0; at <= this.length && list.length < 40; at += step) list.push({ at, place: at / this.length });
     return list;

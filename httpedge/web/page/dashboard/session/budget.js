@@ -5,6 +5,7 @@ import { errorText } from '../components/failure.js';
 import { toast } from '../components/toast.js';
 import { money } from '../format.js';
 import { t } from '../messages.js';
+import { useMay } from '../who.js';
 
 /** @param {{log: import('./log.js').SessionLog, session: any}} props */
 export function Budget({ log, session }) {
@@ -14,6 +15,7 @@ export function Budget({ log, session }) {
   const [text, setText] = useState(() => String(most ? Number((Math.max(most, spent) * 2).toFixed(4)) : 1));
   const [failed, setFailed] = useState('');
   const [busy, setBusy] = useState(false);
+  const may = useMay('agents', 'write');
   const amount = Number(text.replace(',', '.'));
   const good = Number.isFinite(amount) && amount > 0 && (!paused || amount > spent);
   const save = async (/** @type {Event} */ event) => {
@@ -31,9 +33,9 @@ export function Budget({ log, session }) {
   };
   return html`<form class="budget" data-paused=${paused} onSubmit=${save}>
     <p>${paused ? t('session.stopped.budget', { budget: money(most), spent: money(spent) }) : most ? t('session.spentOf', { spent: money(spent), budget: money(most) }) : t('session.budget.none')}</p>
-    <div class="decide"><label class="hidden" for="budget-amount">${t('session.budget.amount')}</label><span class="soft" aria-hidden="true">$</span>
+    ${may && html`<div class="decide"><label class="hidden" for="budget-amount">${t('session.budget.amount')}</label><span class="soft" aria-hidden="true">$</span>
       <input id="budget-amount" type="text" class="small" inputmode="decimal" value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} />
-      <button class=${paused ? 'primary' : 'button'} id="budget-raise" disabled=${busy || !good}>${t(paused ? 'session.budget.raise' : 'session.budget.set')}</button></div>
+      <button class=${paused ? 'primary' : 'button'} id="budget-raise" disabled=${busy || !good}>${t(paused ? 'session.budget.raise' : 'session.budget.set')}</button></div>`}
     ${failed && html`<p class="bad" role="alert">${failed}</p>`}
   </form>`;
 }

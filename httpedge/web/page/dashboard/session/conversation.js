@@ -12,6 +12,7 @@ import { useStore } from '../store.js';
 import { Budget } from './budget.js';
 import { Markdown } from './markdown.js';
 import { Wait } from './wait.js';
+import { useMay } from '../who.js';
 
 /** @typedef {import('./log.js').SessionLog} SessionLog */
 
@@ -63,6 +64,7 @@ export function Conversation({ log, session, fork = null }) {
   const version = useStore(log.version);
   const live = useStore(log.live);
   const [all, setAll] = useState(false);
+  const may = useMay('agents', 'write');
   const box = useRef(/** @type {HTMLDivElement|null} */ (null));
   const stick = useRef(true);
   const list = useMemo(() => items(log.events), [version]);
@@ -78,7 +80,7 @@ export function Conversation({ log, session, fork = null }) {
       ${(session.pending_actions || []).map((/** @type {any} */ action) => html`<${Wait} key=${action.id} log=${log} action=${action} />`)}
       ${session.runtime_status === 'budget_paused' && html`<${Budget} key=${session.spent_usd} log=${log} session=${session} />`}
     </div>
-    <${Composer} log=${log} session=${session} />
+    ${may && html`<${Composer} log=${log} session=${session} />`}
   </div>`;
 }
 

@@ -23,6 +23,7 @@ import { SessionLog } from './log.js';
 import { LogView } from './logview.js';
 import { Money } from './money.js';
 import { canFork, fork } from './fork.js';
+import { useMay } from '../who.js';
 
 const views = ['conversation', 'waterfall', 'log', 'files', 'money'];
 
@@ -46,19 +47,20 @@ function Open({ log, session, ready, address }) {
   const [comparing, setComparing] = useState(false);
   const [forks, setForks] = useState(false);
   useEffect(() => { canFork().then(setForks); }, []);
+  const may = useMay('agents', 'write');
   const view = views.includes(address.query.get('view')) ? address.query.get('view') : 'conversation';
   const title = session.title || t('sessions.untitled');
   const base = `/dashboard/sessions/${log.id}`;
-  const busy = session.runtime_status === 'running' || session.runtime_status === 'requires_action';
+  const busy = may && (session.runtime_status === 'running' || session.runtime_status === 'requires_action');
   usePlace(title);
   const cancel = () => busy && confirm({
     title: t('session.cancel.title'), text: t('session.cancel.text', { title }), yes: t('session.cancel.yes'), no: t('session.cancel.no'), act: () => log.cancel(),
   });
   const allow = () => {
-    const action = (session.pending_actions || []).find((/** @type {any} */ one) => one.kind === 'tool_approval');
+    const action = may && (session.pending_actions || []).find((/** @type {any} */ one) => one.kind === 'tool_approval');
     if (action) log.resolve(action, { decision: 'allow' }).catch(toast);
   };
-  const forkHere = forks ? (/** @type {number} */ _seq, /** @type {string} */ message) => fork(log.id, message).catch(toast) : null;
+  const forkHere = forks && may ? (/** @type {number} */ _seq, /** @type {string} */ message) => fork(log.id, message).catch(toast) : null;
   useKeys({ a: allow, x: cancel, f: () => /** @type {HTMLElement|null} */ (document.querySelector('.pane-thing input[type="search"]'))?.focus(), Escape: () => go('/dashboard/sessions' + keepList(address)) });
   useActions(() => [
     ...views.map((one) => ({ label: t(`session.${one}`), kind: t('palette.action'), act: () => setQuery({ view: one === 'conversation' ? null : one }) })),
@@ -74,11 +76,11 @@ function Open({ log, session, ready, address }) {
         <span class="number">${session.budget ? t('session.spentOf', { spent: money(session.spent_usd), budget: money(session.budget.max_cost_usd, 2) }) : money(session.spent_usd)}</span>
         <a href=${`/dashboard/agents/${session.agent}`} data-link>${session.agent}</a><${ID} id=${log.id} /></p></div>
       <div class="do">${busy && html`<button class="button" id="cancel" onClick=${cancel}>${t('session.cancel')}</button>`}
-        ${forks && html`<button class="button" id="fork" onClick=${() => fork(log.id, '').catch(toast)}>${t('session.fork')}</button>`}
+        ${forks && may && html`<button class="button" id="fork" onClick=${() => fork(log.id, '').catch(toast)}>${t('session.fork')}</button>`}
         <button class="button no-phone" id="compare" onClick=${() => setComparing(true)}>${t('session.compare')}</button>
         ${log.trace.turns > 0 && html`<a class="button no-phone" id="trace" href=${`/dashboard/tracing/${encodeURIComponent(log.id)}`} data-link>${t('tracing.trace')}</a>`}
         <a class="button no-phone" href=${linkURL(`${log.path}/events`, { limit: 1000 })} download=${`${log.id}.json`}>${t('session.export')}</a>
-        <button class="button" id="delete" onClick=${remove}>${t('session.delete')}</button></div></header>
+        ${may && html`<button class="button" id="delete" onClick=${remove}>${t('session.delete')}</button>`}</div></header>
     ${link === 'lost' && html`<p class="lost" role="status">${t('session.lost')}</p>`}
     ${error && html`<${Failure} error=${error} retry=${() => { log.error.set(null); log.begin(); }} />`}
     <${Tabs} label=${t('session.views')} open=${view} href=${(/** @type {string} */ key) => tabAddress(base, key, address)} tabs=${views.map((key) => ({ key, title: t(`session.${key}`) }))} />

@@ -5,6 +5,7 @@ import { errorText } from '../components/failure.js';
 import { Json } from '../components/json.js';
 import { relative } from '../format.js';
 import { t } from '../messages.js';
+import { useMay } from '../who.js';
 
 /** @typedef {import('./log.js').SessionLog} SessionLog */
 
@@ -12,6 +13,7 @@ import { t } from '../messages.js';
 export function Wait({ log, action }) {
   const [failed, setFailed] = useState('');
   const [busy, setBusy] = useState(false);
+  const may = useMay('agents', 'write');
   const decide = async (/** @type {Record<string, any>} */ resolution) => {
     setBusy(true);
     setFailed('');
@@ -28,7 +30,7 @@ export function Wait({ log, action }) {
   return html`<section class="waits-for" data-action=${action.id} aria-label=${title}>
     <header><h2>◆ ${title}</h2>${action.expires_at && html`<span class="faint">${t('wait.lapses', { when: relative(action.expires_at) })}</span>`}</header>
     ${action.unknown_outcome && html`<p class="warn">${t('wait.unknown')}</p>`}
-    <${Body} action=${action} busy=${busy} decide=${decide} />
+    ${may ? html`<${Body} action=${action} busy=${busy} decide=${decide} />` : html`<${Json} value=${action.questions || action.args} label=${title} />`}
     ${failed && html`<p class="bad" role="alert">${failed}</p>`}
   </section>`;
 }

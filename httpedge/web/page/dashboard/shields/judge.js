@@ -2,7 +2,8 @@
 
 import { t } from '../messages.js';
 
-const stages = ['input.pre', 'retrieval.pre', 'retrieval.post', 'tool.pre', 'tool.post', 'output.pre'];
+/** Where a call may be judged. */
+export const stages = ['input.pre', 'retrieval.pre', 'retrieval.post', 'tool.pre', 'tool.post', 'output.pre'];
 const failModes = ['closed', 'open'];
 /** What is in force where nothing is said, as the server has it. */
 const threshold = 0.7;

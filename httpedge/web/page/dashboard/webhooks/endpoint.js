@@ -3,7 +3,7 @@
 import { html, useMemo, useState } from '../lib.js';
 import { api } from '../api.js';
 import { ID, Status, Time } from '../components/cells.js';
-import { confirm, Dialog } from '../components/dialog.js';
+import { confirm, Dialog, unchanged } from '../components/dialog.js';
 import { Failure } from '../components/failure.js';
 import { Form } from '../components/form.js';
 import { Secret } from '../components/secret.js';
@@ -12,7 +12,7 @@ import { t } from '../messages.js';
 import { go } from '../router.js';
 import { usePlace } from '../shell.js';
 import { useRead } from '../store.js';
-import { rules } from '../who.js';
+import { rules, useMay } from '../who.js';
 import { Deliveries } from './deliveries.js';
 import { health, reasonText } from './health.js';
 
@@ -33,7 +33,7 @@ export function EndpointForm({ value, submit, onSubmit }) {
       <input type="checkbox" name=${one.type} checked=${chosen.includes(one.type) || chosen.includes(`${one.type.split('.')[0]}.*`)} onChange=${(/** @type {any} */ event) => pick(one.type, event.target.checked)} /><code>${one.type}</code></label>`)}</div>`)}
     ${!value && rules() && html`<label class="tick"><input type="checkbox" checked=${whole} onChange=${(/** @type {any} */ event) => setWhole(event.target.checked)} />${t('webhooks.whole')}</label>`}
   </fieldset>`;
-  return html`<${Form} autofocus submit=${submit} value=${value} before=${events} schema=${{ properties: {
+  return html`<${Form} autofocus keep=${`webhook ${value?.id || ''} ${value?.updatedAt || ''}`} submit=${submit} value=${value} before=${events} schema=${{ properties: {
     url: { title: t('webhooks.url'), placeholder: 'https:' + '//example.com/hook', description: t('webhooks.url.about'), maxLength: 2000 },
     description: { title: t('webhooks.description') },
   }, required: ['url'] }} onSubmit=${(/** @type {any} */ form) => onSubmit({ description: '', ...form, events: chosen, ...(whole && { projectId: null }) })} />`;
@@ -46,6 +46,7 @@ export function Endpoint({ id, address, changed }) {
   const [secret, setSecret] = useState('');
   const [round, setRound] = useState(0);
   const [testing, setTesting] = useState(false);
+  const may = useMay('webhooks', 'admin');
   const endpoint = read.value;
   usePlace(endpoint?.description || endpoint?.url || id);
   if (read.error && !endpoint) return html`<${Failure} error=${read.error} retry=${read.reload} />`;
@@ -55,7 +56,7 @@ export function Endpoint({ id, address, changed }) {
   const took = (/** @type {any} */ answer) => { read.set({ ...answer.endpoint, secret: undefined }); changed(); return answer.endpoint; };
   const change = async (/** @type {any} */ body) => took(await api.patch(path, body));
   const active = endpoint.status === 'active';
-  const readOnly = endpoint.urlRedacted;
+  const readOnly = endpoint.urlRedacted || !may;
   const toggle = async () => {
     if (!active) { await change({ status: 'active' }).then(() => toast(t('webhooks.enabled')), toast); return; }
     if (await confirm({ title: t('webhooks.disable'), text: t('webhooks.disable.text', { name }), yes: t('webhooks.disable'), act: () => change({ status: 'disabled' }) })) {
@@ -92,7 +93,12 @@ export function Endpoint({ id, address, changed }) {
       <div><dt>${t('webhooks.hears')}</dt><dd>${t(endpoint.projectId ? 'webhooks.hears.project' : 'webhooks.hears.all')}</dd></div></dl>
     <${Deliveries} key=${round} endpoint=${endpoint} address=${address} readOnly=${readOnly} />
     ${editing && html`<${Dialog} title=${t('webhooks.edit')} onClose=${() => setEditing(false)}><${EndpointForm} value=${endpoint} submit=${t('do.save')}
-      onSubmit=${async (/** @type {any} */ value) => { await change(value); setEditing(false); }} /><//>`}
+      onSubmit=${async (/** @type {any} */ value) => {
+        if (!await unchanged(endpoint.updatedAt, () => api.get(path).then((answer) => answer.endpoint.updatedAt))) return false;
+        await change(value);
+        setEditing(false);
+        return true;
+      }} /><//>`}
     ${secret && html`<${Secret} title=${t('webhooks.secret')} text=${t('webhooks.secret.rotated')} secret=${secret} onClose=${() => setSecret('')} />`}
   </article>`;
 }

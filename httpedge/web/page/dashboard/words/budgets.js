@@ -47,4 +47,5 @@ export default {
   'limits.limits': ['What is bounded', 'Ne sınırlanıyor'],
   'limits.limits.about': ['JSON: rateLimit (requests, tokens by perSecond, perMinute, perHour, perDay, perMonth), perRequest (maxInputTokens, maxOutputTokens, maxTotalTokens, maxConcurrentRequests), quotas (maxAgents, maxFilesTotal, maxTracingSessions), budget.', 'JSON: rateLimit (requests, tokens; perSecond, perMinute, perHour, perDay, perMonth), perRequest (maxInputTokens, maxOutputTokens, maxTotalTokens, maxConcurrentRequests), quotas (maxAgents, maxFilesTotal, maxTracingSessions), budget.'],
   'limits.empty': ['No limits beyond those of the licence.', 'Lisansınkilerin ötesinde sınır yok.'],
+  'budgets.needs': ['It needs an amount for a day, for a month, or both.', 'Günlük ya da aylık bir tutar, veya ikisi gerekli.'],
 };

@@ -21,4 +21,10 @@ export default {
   'runs.cancel.no': ['Let it run', 'Çalışsın'],
   'runs.cancel.text': ['The run {id} ends where it is. What its session has been told stays.', '{id} koşusu olduğu yerde biter. Oturumuna söylenenler kalır.'],
   'runs.canceled': ['The run is cancelled.', 'Koşu iptal edildi.'],
+  'tasks.task': ['Background task', 'Arka plan görevi'],
+  'tasks.waits': ['waits for its caller’s answer', 'isteyenin yanıtını bekliyor'],
+  'tasks.user': ['Asked for by', 'İsteyen'],
+  'tasks.input': ['What was asked for', 'İstenen'],
+  'tasks.comment.user': ['A person said', 'Kişinin sözü'],
+  'tasks.comment.agent': ['The agent said', 'Ajanın sözü'],
 };

@@ -61,4 +61,13 @@ export default {
   'state.denied': ['denied', 'reddedildi'],
   'state.used': ['let through', 'geçti'],
   'state.expired': ['expired', 'süresi doldu'],
+  'shields.try': ['Try a call', 'Bir çağrıyı dene'],
+  'shields.try.about': ['It is judged as any other call, and recorded; one that needs a person waits under Approvals.', 'Diğer çağrılar gibi değerlendirilir ve kaydedilir; onay isteyen, Onaylar altında bekler.'],
+  'shields.try.do': ['Judge', 'Değerlendir'],
+  'shields.try.name': ['Name of the tool or source', 'Aracın ya da kaynağın adı'],
+  'shields.try.arguments': ['Arguments (JSON)', 'Argümanlar (JSON)'],
+  'shields.try.content': ['Text', 'Metin'],
+  'shields.try.simulated': ['not enforced: the call may go on', 'uygulanmaz: çağrı sürebilir'],
+  'shields.try.approval': ['Open the approval', 'Onayı aç'],
+  'shields.try.left': ['What goes on', 'Geriye kalan'],
 };
