@@ -223,8 +223,8 @@ func effects() []string { return []string{none, read, write, destructive, extern
 
 // sideEffect is what a tool does: what its shield says, else what the verbs of its name say.
 func (s *Shield) sideEffect(tool string) string {
-	if effect, is := s.Rules.SideEffects[tool]; is {
-		return effect
+	if said := forTool(s.Rules.SideEffects, tool); len(said) > 0 {
+		return slices.MaxFunc(said, func(a, b string) int { return slices.Index(effects(), a) - slices.Index(effects(), b) })
 	}
 	worst := read
 	for i, word := range words(tool) {
