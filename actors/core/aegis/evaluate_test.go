@@ -257,3 +257,15 @@ func TestOfKnowsAllOfIt(t *testing.T) {
 		require.Equal(t, want, wrong.Error())
 	}
 }
+
+// TestCheckDLP: what is left out is not turned off in silence.
+func TestCheckDLP(t *testing.T) {
+	for dlp, want := range map[string]string{
+		`{}`:                     "INVALID_REQUEST: dlp.redactSecrets is required",
+		`{"redactSecrets":true}`: "INVALID_REQUEST: dlp.redactPii is required",
+		`{"redactSecrets":true,"redactPii":false,"x":1}`: `INVALID_REQUEST: dlp has no field "x"`,
+	} {
+		require.EqualError(t, aegis.CheckDLP([]byte(dlp)), want)
+	}
+	require.Nil(t, aegis.CheckDLP([]byte(`{"redactSecrets":false,"redactPii":true}`)))
+}

@@ -137,7 +137,7 @@ func plainHost(host string) string {
 	}
 	if strings.IndexFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) >= 0 {
 		// What it makes of a host that is none is compared all the same.
-		if looked, _ := idna.New(idna.MapForLookup(), idna.StrictDomainName(false)).ToASCII(host); looked != "" { //nolint:errcheck // said above
+		if looked, _ := idna.New(idna.MapForLookup(), idna.StrictDomainName(false)).ToASCII(host); looked != "" {
 			host = looked
 		}
 	}
