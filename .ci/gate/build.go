@@ -80,6 +80,11 @@ func (g *gate) prepare(ctx context.Context, patterns []string) ([]unit, error) {
 	if err = g.buildCommands(ctx, packages); err != nil {
 		return nil, err
 	}
+	return g.units(packages)
+}
+
+// units are the processes of tests to run, those of the longest packages first.
+func (g *gate) units(packages []goPackage) ([]unit, error) {
 	var units []unit
 	for _, p := range packages {
 		byTier, err := split(p.ImportPath, p.Dir, slices.Concat(p.TestGoFiles, p.XTestGoFiles))
@@ -87,13 +92,14 @@ func (g *gate) prepare(ctx context.Context, patterns []string) ([]unit, error) {
 			return nil, err
 		}
 		for at, tests := range byTier {
-			if g.only != nil && len(tests) > 0 {
-				tests = slices.DeleteFunc(tests, func(name string) bool { return !g.only.MatchString(name) })
-				if len(tests) == 0 {
-					continue
-				}
+			asked := tests
+			if g.only != nil {
+				asked = slices.DeleteFunc(tests, func(name string) bool { return !g.only.MatchString(name) })
 			}
-			u := unit{tier: at, pkg: p.ImportPath, dir: p.Dir, binary: g.binary(p.ImportPath), tests: tests, timeout: timeout}
+			if len(tests) > 0 && len(asked) == 0 {
+				continue
+			}
+			u := unit{tier: at, pkg: p.ImportPath, dir: p.Dir, binary: g.binary(p.ImportPath), tests: asked, timeout: timeout}
 			if p.ImportPath == processPackage {
 				u.timeout = longTimeout
 			}

@@ -18,7 +18,7 @@ const blindOutput = 4096
 // paid is how a call is paid for. The zero value: nothing bounds it.
 type paid struct {
 	pass    quota.Pass
-	output  int64 // tokens of each choice that are paid for, 0 = any number
+	output  int64 // tokens of each choice that are paid for and that policies allow, 0 = any number
 	settled bool
 }
 
@@ -44,13 +44,16 @@ func (c *Caller) pay(ctx context.Context, call *Call, t *target) error {
 	}
 	entering.Need, entering.Want = outlay.Need(), max(outlay.Want(), t.dearest)
 	pass, err := c.parts.Door.Enter(ctx, entering)
+	if err == nil && t.service == ServiceChat {
+		t.paid.output = entering.Cap
+	}
 	if err != nil || pass == nil {
 		return notLetIn(ctx, err)
 	}
 	t.paid.pass = pass
 	held, binds := pass.Held()
 	if binds && outlay.Price.GetOutputNanoUsdPerMtok() > 0 && t.service == ServiceChat {
-		t.paid.output = outlay.Afforded(held)
+		t.paid.output = t.affords(outlay.Afforded(held))
 	}
 	return nil
 }

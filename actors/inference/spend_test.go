@@ -47,6 +47,14 @@ func (p *ticket) Settle(cost, tokens int64) {
 
 const toldUsage = `{"choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`
 
+// capsAt is a policy that caps the output, and a budget that has so much left, if any.
+func capsAt(output, left int64) func(*quota.Call) (int64, bool, error) {
+	return func(call *quota.Call) (int64, bool, error) {
+		call.Cap = output
+		return left, left > 0, nil
+	}
+}
+
 // TestBudgetBoundsACall: a call asks for all it may cost, says no more than it got, and is settled once with what it did cost.
 func TestBudgetBoundsACall(t *testing.T) {
 	k := newKit(t, says(200, toldUsage))
@@ -60,6 +68,9 @@ func TestBudgetBoundsACall(t *testing.T) {
 		sent       any // the cap that the provider gets
 	}{
 		{"no budget", ``, func(*quota.Call) (int64, bool, error) { return 0, false, nil }, nil},
+		{"a policy's cap", ``, capsAt(9, 0), 9.0},
+		{"a policy's cap and money for less", ``, capsAt(4000, 40_000), 15.0},
+		{"a policy's cap and money for more", ``, capsAt(9, 40_000_000), 9.0},
 		{"all of it", `,"max_tokens":50`, all, 50.0},
 		{"no cap", ``, all, 4096.0},
 		{"less than it wants", `,"max_tokens":50`, func(call *quota.Call) (int64, bool, error) { return call.Need, true, nil }, 16.0},

@@ -110,7 +110,8 @@ func (c *Checker) compile(schema []byte) (*compiled, error) {
 		return nil, fmt.Errorf("schema: %w: the document's schemas are too large together", ErrTooComplex)
 	}
 	patterns := &engine{allowed: &c.patterns, known: map[string]*metered{}}
-	compiler := jsonschema.NewCompiler() // has no loader: nothing outside the text is loaded
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(nowhere{}) // the library's own reads files of this machine
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.UseRegexpEngine(patterns.compile)
 	if err = compiler.AddResource(location, decoded); err != nil {
@@ -130,6 +131,14 @@ func (c *Checker) compile(schema []byte) (*compiled, error) {
 	}
 	return &compiled{made, patterns}, nil
 }
+
+// nowhere is the loader of what a schema refers to outside its text: nothing is, whoever wrote it.
+type nowhere struct{}
+
+var errOutside = errors.New("references cannot leave the schema")
+
+// Load implements jsonschema.URLLoader.
+func (nowhere) Load(string) (any, error) { return nil, errOutside }
 
 // decode parses one JSON text and looks at what it holds.
 func decode(text []byte, maxBytes int, ofSchema bool) (value any, held *survey, err error) {

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"unicode/utf8"
@@ -38,11 +39,15 @@ func (r *Runner) generate(ctx context.Context, job *Job, by model.Provider, requ
 	if err != nil {
 		return nil, err
 	}
+	if entering.Cap > 0 {
+		request.MaxOutputTokens = int(entering.Cap)
+	}
 	if pass == nil {
 		return by.Generate(ctx, request, stream)
 	}
 	if held, binds := pass.Held(); binds && price.GetOutputNanoUsdPerMtok() > 0 {
-		request.MaxOutputTokens = int(outlay.Afforded(held))
+		afforded := int(outlay.Afforded(held))
+		request.MaxOutputTokens = min(cmp.Or(request.MaxOutputTokens, afforded), afforded)
 	}
 	var used model.Usage
 	defer func() { // a fault of the provider is settled, too

@@ -68,6 +68,20 @@ func TestBudgetsOfTheProject(t *testing.T) {
 		})
 		require.Less(t, door.entered.Need, door.entered.Want)
 	})
+	synctest.Test(t, func(t *testing.T) { // a policy caps what neither the call nor its model does
+		door := &gate{holds: func(call *quota.Call) (int64, error) {
+			call.Cap = 9
+			return call.Want, nil
+		}}
+		var capped int
+		answers := words("a short answer")
+		d := newDesk(t, &script{generate: func(ctx context.Context, request *model.Request, stream model.Stream) (*model.Answer, error) {
+			capped = request.MaxOutputTokens
+			return answers.generate(ctx, request, stream)
+		}}, at(door))
+		d.run(t)
+		require.Equal(t, 9, capped)
+	})
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, words("never said"), at(&gate{holds: func(*quota.Call) (int64, error) {
 			return 0, &quota.Refusal{Message: "Budget exceeded for perDay (5/5 cents)", Spent: true}

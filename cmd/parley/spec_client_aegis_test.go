@@ -78,6 +78,8 @@ func TestClientAegis(t *testing.T) {
 
 		wrong := owner.call(t, "PATCH", "/aegis/shields/"+id, object1{"rules": object1{"denied": []string{"shell"}}})
 		require.Equal(t, []any{400, true}, []any{wrong.status, strings.Contains(wrong.text, `rules has no field \"denied\"`)}, wrong.text)
+		wrong = owner.call(t, "PATCH", "/aegis/shields/"+id, object1{"dlp": object1{"redactPii": true}})
+		require.Equal(t, []any{400, true}, []any{wrong.status, strings.Contains(wrong.text, "dlp.redactSecrets is required")}, wrong.text)
 		owner.done(t, "PATCH", "/aegis/shields/"+id, object1{"mode": "simulate"})
 		got = b.evaluated(t, body)
 		require.Equal(t, []any{"block", false, "simulate"}, []any{got.text("decision"), got.at("enforced").v, got.text("shieldMode")})

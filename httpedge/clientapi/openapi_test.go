@@ -35,4 +35,13 @@ func TestOneDocument(t *testing.T) {
 	}))
 	require.Equal(t, "invalid_api_key", *chat.Value("401").Value.Description, "and have codes of their own")
 	require.Equal(t, "idempotency_conflict", *document.Paths.Find("/agents/sessions").Post.Responses.Value("409").Value.Description)
+
+	told := document.Paths.Find("/tracing/sessions/stream/{sessionId}/events").Post.Responses.Value("200").Value.Content.Get("application/json").Schema
+	require.NoError(t, told.Value.VisitJSON(map[string]any{"success": true, "sessionId": "s", "eventId": "e", "totalEvents": 1.0}), "not an event of a session's log, which has the name")
+	require.Equal(t, "conflict, idempotency_conflict", *chat.Value("409").Value.Description)
+	for _, path := range []string{"/chat/completions", "/embeddings"} {
+		for _, status := range []string{"408", "409", "422", "502", "504"} { // as document 3, 10.4 has it of providers
+			require.NotNil(t, document.Paths.Find(path).Post.Responses.Value(status), "%s %s", path, status)
+		}
+	}
 }

@@ -321,6 +321,7 @@ func TestTracingRefusals(t *testing.T) {
 	token := k.mint("owner of default", "default", nil)
 	k.refused(token, "POST /tracing/sessions", `{"events":[]}`, 400, "sessionId is required")
 	k.refused(token, "POST /tracing/sessions/stream/s/events", `{}`, 400, "event is required")
+	k.refused(token, "POST /tracing/sessions", `{"sessionId":"a\u0000"}`, 400, "sessionId must not hold control characters")
 	k.refused(token, "POST /tracing/sessions", `{"sessionId":"`+strings.Repeat("s", 257)+`"}`, 400, "sessionId must be at most 256 bytes long")
 	k.ask(token, "POST", "/tracing/sessions/stream/s/start", `{}`)
 

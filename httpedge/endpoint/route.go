@@ -32,7 +32,7 @@ type Route struct {
 	Handler string // name of the function, also the operation id
 	Kind    Kind
 	Status  int       // of a success, unless the output says otherwise
-	Also    []Outcome // other successes, with the same output
+	Also    []Outcome // other successes, with the same output, and refusals that are not of Errors
 	Errors  []failurepb.Code
 	Summary string
 	Tag     string        // group in the document
@@ -64,6 +64,7 @@ type Outcome struct {
 	Status  int
 	Meaning string
 	Out     reflect.Type // of its body, for the document; nil = as usual
+	Refuses bool         // it is no success: Meaning is the code of an error
 }
 
 // Option sets a property of a route.
@@ -80,6 +81,11 @@ func Errors(codes ...failurepb.Code) Option {
 // Also names another status of a success; the output says when it is that one (Statuser).
 func Also(status int, meaning string) Option {
 	return func(r *Route) { r.Also = append(r.Also, Outcome{Status: status, Meaning: meaning}) }
+}
+
+// AlsoRefuses names a status of an error, with its code, that is no failure of ours: a provider's.
+func AlsoRefuses(status int, code string) Option {
+	return func(r *Route) { r.Also = append(r.Also, Outcome{Status: status, Meaning: code, Refuses: true}) }
 }
 
 // AlsoAs is Also for a status whose body looks like another type.

@@ -28,9 +28,10 @@ type chatCompletion struct {
 }
 
 type chatChoice struct {
-	Index        int             `json:"index"`
-	FinishReason string          `json:"finish_reason"`
-	Message      json.RawMessage `json:"message"`
+	Index        int              `json:"index"`
+	FinishReason string           `json:"finish_reason"`
+	Message      json.RawMessage  `json:"message"`
+	Logprobs     *json.RawMessage `json:"logprobs" doc:"As the provider has it"`
 }
 
 type completionUsage struct {

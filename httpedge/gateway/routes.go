@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"net/http"
+
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
 )
@@ -13,6 +15,17 @@ const NoAudit = "it uses a model and changes no record; usage is booked"
 // Surface returns the routes with the error format of OpenAI clients. The caller adds authenticator, permit and headers.
 func (a *API) Surface() endpoint.Surface {
 	return endpoint.Surface{Name: "gateway", Routes: a.routes(), Refusals: refusals(), Wording: wording(), AppendProblem: appendProblem}
+}
+
+// ProviderRefuses are the statuses with which a provider's failures are answered besides our own (document 3, 10.4).
+func ProviderRefuses(r *endpoint.Route) {
+	for _, refused := range []endpoint.Option{
+		endpoint.AlsoRefuses(http.StatusRequestTimeout, "provider_timeout"), endpoint.AlsoRefuses(http.StatusConflict, "conflict"),
+		endpoint.AlsoRefuses(http.StatusUnprocessableEntity, "unprocessable_entity"), endpoint.AlsoRefuses(http.StatusBadGateway, "provider_error"),
+		endpoint.AlsoRefuses(http.StatusGatewayTimeout, "provider_timeout"),
+	} {
+		refused(r)
+	}
 }
 
 func (a *API) routes() []endpoint.Route {
@@ -29,8 +42,9 @@ func (a *API) routes() []endpoint.Route {
 	}
 	return []endpoint.Route{
 		endpoint.OnStream("POST /chat/completions", "models:write", a.chatCompletions,
-			common("Let a model answer; with stream as server-sent events")...),
-		endpoint.On("POST /embeddings", "models:write", a.embeddings, common("Make embeddings of texts")...),
+			append(common("Let a model answer; with stream as server-sent events"), ProviderRefuses,
+				endpoint.AlsoRefuses(http.StatusUnprocessableEntity, "output_token_limit_exceeded"))...),
+		endpoint.On("POST /embeddings", "models:write", a.embeddings, append(common("Make embeddings of texts"), ProviderRefuses)...),
 		endpoint.On("POST /moderations", "guardrails:write", a.moderations, common("Judge texts by a guardrail")...),
 	}
 }

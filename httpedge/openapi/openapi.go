@@ -286,6 +286,9 @@ func defaultOf(param endpoint.Param) any {
 func (b *builder) responses(route *endpoint.Route) object {
 	responses := object{strconv.Itoa(route.Status): b.success(route)}
 	for _, other := range route.Also {
+		if other.Refuses {
+			continue
+		}
 		otherwise := *route
 		if other.Out != nil {
 			otherwise.Out = other.Out
@@ -316,6 +319,11 @@ func (b *builder) responses(route *endpoint.Route) object {
 		refusal, ok := b.refusals[code]
 		if ok && !slices.Contains(byStatus[refusal.Status], refusal.Code) {
 			byStatus[refusal.Status] = append(byStatus[refusal.Status], refusal.Code)
+		}
+	}
+	for _, other := range route.Also {
+		if other.Refuses && !slices.Contains(byStatus[other.Status], other.Meaning) {
+			byStatus[other.Status] = append(byStatus[other.Status], other.Meaning)
 		}
 	}
 	for status, names := range byStatus {

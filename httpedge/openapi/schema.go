@@ -87,10 +87,11 @@ func (b *builder) either(e Either, in use) object {
 // union makes a component of the union and one of each variant, named after the value that tells it apart: "UserMessageEvent" of
 // user.message in Event.
 func (b *builder) union(t reflect.Type, u Union, in use) object {
-	name := componentName(t, in)
-	if _, ok := b.schemas[name]; ok {
+	name := b.free(componentName(t, in), t)
+	if b.types[name] == t {
 		return reference(name)
 	}
+	b.types[name] = t
 	property, variants := u.Union()
 	var forms []object
 	mapping := object{}
@@ -102,7 +103,7 @@ func (b *builder) union(t reflect.Type, u Union, in use) object {
 		variant += name
 		schema := b.structSchema(reflect.TypeOf(variants[value]), in)
 		schema["properties"].(object)[property] = object{"type": "string", "enum": []string{value}} //nolint:errcheck,forcetypeassert // of structSchema
-		b.schemas[variant] = schema
+		b.types[variant], b.schemas[variant] = reflect.TypeOf(variants[value]), schema
 		forms, mapping[value] = append(forms, reference(variant)), componentPath+variant
 	}
 	b.schemas[name] = object{"oneOf": forms, "discriminator": object{"propertyName": property, "mapping": mapping}}
@@ -124,20 +125,25 @@ func (b *builder) component(t reflect.Type, in use) object {
 	if name == "" {
 		return b.structSchema(t, in)
 	}
-	if taken, ok := b.types[name]; ok && taken != t { // of another package
-		if t.PkgPath() == "" {
-			declared, _ := t.FieldByName("Component")
-			name = cmp.Or(declared.Tag.Get("otherwise"), name+"Answer")
-		} else {
-			name = exported(path.Base(t.PkgPath())) + name
-		}
-	}
+	name = b.free(name, t)
 	b.types[name] = t
 	if _, ok := b.schemas[name]; !ok {
 		b.schemas[name] = object{} // for types that contain themselves
 		b.schemas[name] = b.structSchema(t, in)
 	}
 	return reference(name)
+}
+
+// free is the name under which a type is described: another one where that belongs to a type of another package.
+func (b *builder) free(name string, t reflect.Type) string {
+	if taken, ok := b.types[name]; !ok && b.schemas[name] == nil || taken == t {
+		return name
+	}
+	if t.PkgPath() == "" {
+		declared, _ := t.FieldByName("Component")
+		return cmp.Or(declared.Tag.Get("otherwise"), name+"Answer")
+	}
+	return exported(path.Base(t.PkgPath())) + name
 }
 
 // componentName makes "Conversation" of conversationSchema, "Agent" of agentRecord, and "Updated" of updated[budget].

@@ -222,7 +222,9 @@ type judgement struct {
 	risk      float64 // that the model has named
 }
 
+// find notes a finding. Reasons quote what they judge, and are kept and shown where that is not.
 func (j *judgement) find(decision Decision, severity, code, reason, path string) {
+	reason = j.clean(reason, "", nil)
 	j.findings = append(j.findings, Finding{Code: code, Severity: severity, Reason: reason, Path: path, Decision: decision})
 }
 
@@ -246,13 +248,15 @@ func (j *judgement) tool(ctx context.Context, ports Ports) error {
 	if len(s.Rules.Allow) > 0 && !slices.ContainsFunc(s.Rules.Allow, func(tool string) bool { return same(tool, c.Name) }) {
 		j.find(Block, High, "tool_not_allowed", "tool "+c.Name+" is not among those that are allowed", "name")
 	}
-	if roles, bound := s.Rules.AllowedRoles[c.Name]; bound && !slices.ContainsFunc(c.Roles, func(role string) bool { return slices.Contains(roles, role) }) {
-		j.find(Block, High, "role_missing", "the actor has no role that may call "+c.Name, "")
+	for _, roles := range forTool(s.Rules.AllowedRoles, c.Name) {
+		if !slices.ContainsFunc(c.Roles, func(role string) bool { return slices.Contains(roles, role) }) {
+			j.find(Block, High, "role_missing", "the actor has no role that may call "+c.Name, "")
+		}
 	}
 	if c.Stage != ToolPre {
 		return nil
 	}
-	if schema, is := s.Rules.ArgumentSchemas[c.Name]; is {
+	for _, schema := range forTool(s.Rules.ArgumentSchemas, c.Name) {
 		if err := ports.Fits(ctx, schema, orObject(c.Arguments)); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -273,6 +277,21 @@ func (j *judgement) tool(ctx context.Context, ports Ports) error {
 // same compares names of tools: a denied tool is not let through by its spelling.
 func same(a, b string) bool { return strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b)) }
 
+// forTool is what the rules say of a tool: all that name it, in the order of their names.
+func forTool[V any](rules map[string]V, tool string) (said []V) {
+	var names []string
+	for name := range rules {
+		if same(name, tool) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		said = append(said, rules[name])
+	}
+	return said
+}
+
 func orObject(raw json.RawMessage) []byte {
 	if len(raw) == 0 {
 		return []byte("{}")
@@ -289,7 +308,7 @@ func (j *judgement) limits(ctx context.Context, ports Ports) error {
 	for _, limit := range []struct {
 		most      int
 		key, what string
-	}{{s.Rules.Limits.PerActorPerMinute, "actor\x00" + c.Actor, "actor"}, {s.Rules.Limits.PerToolPerMinute, "tool\x00" + c.Name, "tool"}} {
+	}{{s.Rules.Limits.PerActorPerMinute, "actor\x00" + c.Actor, "actor"}, {s.Rules.Limits.PerToolPerMinute, "tool\x00" + strings.ToLower(strings.TrimSpace(c.Name)), "tool"}} {
 		if limit.most == 0 || limit.what == "tool" && c.Stage != ToolPre {
 			continue
 		}

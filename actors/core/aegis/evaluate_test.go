@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -84,6 +85,9 @@ func TestRules(t *testing.T) {
 		{bound, tool("mail.send", `{}`), "require_approval", "[side_effect]"},
 		{bound, tool("note", `{}`), "allow", "[]"},
 		{bound, tool("payroll", `{}`), "block", "[role_missing]"},
+		{bound, tool(" PAYROLL", `{}`), "block", "[role_missing]"},
+		{bound, tool("LOOKUP", `{}`), "require_approval", "[side_effect]"},
+		{bound, tool("Strict", `{"bad":1}`), "block", "[arguments_invalid]"},
 		{bound, tool("strict", `{"bad":1}`), "block", "[arguments_invalid]"},
 		{bound, tool("fetch", `{"url":"https://api.example.com/x"}`), "allow", "[]"},
 		{bound, tool("fetch", `{"url":"https://a.evil.example.com/x"}`), "block", "[domain_denied]"},
@@ -108,6 +112,50 @@ func TestRules(t *testing.T) {
 		}
 		require.Equal(t, []string{c.want, c.codes}, []string{got.Decision.String(), fmt.Sprint(codes)}, "%s %s", c.call.Name, c.call.Arguments)
 	}
+}
+
+// TestHosts: a host is judged as whoever calls it reads it, however it is written.
+func TestHosts(t *testing.T) {
+	denies := shield(func(s *aegis.Shield) {
+		s.Rules.DeniedDomains = []string{"evil.example.com", "*.Bücher.example", "169.254.169.254", "::1"}
+	})
+	allows := shield(func(s *aegis.Shield) { s.Rules.AllowedDomains = []string{"example.com"} })
+	for _, c := range []struct {
+		arguments      string
+		denied, beside bool // with denies, with allows
+	}{
+		{`{"url":"https://evil。example.com/"}`, true, false},
+		{`{"url":"https://ⓔｖｉｌ.example.com"}`, true, false},
+		{`{"url":"https://evil%2eexample.com"}`, true, false},
+		{`{"url":"https://shop.xn--bcher-kva.example"}`, true, true},
+		{`{"note":"open https:evil.example.com/x"}`, true, false},
+		{`{"note":"open HTTPS:///evil.example.com"}`, true, false},
+		{`{"note":"https:\\\\evil.example.com"}`, true, false},
+		{`{"url":"https://ev\til.example.com"}`, true, true},
+		{`{"url":"https://example.com\t.bad.test"}`, false, true},
+		{`{"url":"https://example.com\\@bad.test"}`, false, true},
+		{`{"url":"http://2852039166/latest"}`, true, true},
+		{`{"url":"http://0xa9.0376.43518"}`, true, true},
+		{`{"url":"http://[::ffff:169.254.169.254]:80/"}`, true, true},
+		{`{"url":"http://[0:0::1]"}`, true, true},
+		{`{"webhookUrl":"evil.example.com:8080"}`, true, false},
+		{`{"hosts":["a.example.com","evil.example.com."]}`, true, false},
+		{`{"url":"https://` + strings.Repeat("x", 5000) + `@evil.example.com"}`, true, false},
+		{`{"url":"https://evil.example.com:` + strings.Repeat("0", 5000) + `443"}`, true, false},
+		{`{"note":"` + strings.Repeat("https:", 20_000) + `//evil.example.com"}`, true, true},
+		{`{"note":"` + strings.Repeat("/", 100_000) + `evil.example.com"}`, true, false},
+		{`{"note":"see https://example.com\nand news: 1.2.3.4, ghost"}`, false, false},
+		{`{"ghost":"bob","ratio":"2852039166","domain":"example.com"}`, false, false},
+	} {
+		require.Equal(t, c.denied, evaluate(t, denies, tool("fetch", c.arguments)).Decision == aegis.Block, "denied: %s", c.arguments)
+		require.Equal(t, c.beside, evaluate(t, allows, tool("fetch", c.arguments)).Decision == aegis.Block, "allowed: %s", c.arguments)
+	}
+}
+
+// TestReasons: what a reason quotes is redacted as the resource is.
+func TestReasons(t *testing.T) {
+	got := evaluate(t, shield(func(s *aegis.Shield) { s.Rules.DeniedPathPrefixes = []string{"/"} }), tool("open", `{"path":"/home/ann@example.com"}`))
+	require.Contains(t, got.Reasons(), "path /home/[REDACTED:email] is denied")
 }
 
 func TestRedaction(t *testing.T) {
@@ -208,4 +256,16 @@ func TestOfKnowsAllOfIt(t *testing.T) {
 		require.NotNil(t, wrong, rules)
 		require.Equal(t, want, wrong.Error())
 	}
+}
+
+// TestCheckDLP: what is left out is not turned off in silence.
+func TestCheckDLP(t *testing.T) {
+	for dlp, want := range map[string]string{
+		`{}`:                     "INVALID_REQUEST: dlp.redactSecrets is required",
+		`{"redactSecrets":true}`: "INVALID_REQUEST: dlp.redactPii is required",
+		`{"redactSecrets":true,"redactPii":false,"x":1}`: `INVALID_REQUEST: dlp has no field "x"`,
+	} {
+		require.EqualError(t, aegis.CheckDLP([]byte(dlp)), want)
+	}
+	require.Nil(t, aegis.CheckDLP([]byte(`{"redactSecrets":false,"redactPii":true}`)))
 }

@@ -90,6 +90,17 @@ func (j *judgement) redacts(class dlp.Class) bool {
 
 // text returns a text without secrets and personal data. Its name says what it is, where it is the name of a secret.
 func (j *judgement) text(text, place, name string) string {
+	clean := j.clean(text, name, func(f dlp.Finding) {
+		j.find(Redact, severity(f), "dlp_"+string(f.Kind), "the text holds "+article(f.Kind), place)
+	})
+	if clean != text {
+		j.mutations = append(j.mutations, Mutation{Path: place, Action: "redact", Replacement: clean})
+	}
+	return clean
+}
+
+// clean returns a text without secrets and personal data, and tells of each; tell may be nil.
+func (j *judgement) clean(text, name string, tell func(dlp.Finding)) string {
 	if !j.shield.DLP.RedactSecrets && !j.shield.DLP.RedactPII || len(text) > dlp.MaxText {
 		return text
 	}
@@ -99,16 +110,14 @@ func (j *judgement) text(text, place, name string) string {
 		if !j.redacts(f.Class) {
 			continue
 		}
-		j.find(Redact, severity(f), "dlp_"+string(f.Kind), "the text holds "+article(f.Kind), place)
+		if tell != nil {
+			tell(f)
+		}
 		clean.WriteString(text[last:f.Start])
 		clean.WriteString(mark(f.Kind))
 		last = f.End
 	}
-	if last == 0 {
-		return text
-	}
 	clean.WriteString(text[last:])
-	j.mutations = append(j.mutations, Mutation{Path: place, Action: "redact", Replacement: clean.String()})
 	return clean.String()
 }
 
@@ -130,17 +139,8 @@ func (j *judgement) reach(text, place, key string) {
 	if j.call.Stage != ToolPre && j.call.Stage != RetrievalPre {
 		return
 	}
+	j.reachHosts(text, place, key)
 	rules := j.shield.Rules
-	if len(rules.AllowedDomains) > 0 || len(rules.DeniedDomains) > 0 {
-		for _, host := range hosts(text, key) {
-			switch {
-			case slices.ContainsFunc(rules.DeniedDomains, func(domain string) bool { return within(host, domain) }):
-				j.find(Block, High, "domain_denied", "host "+host+" is denied", place)
-			case len(rules.AllowedDomains) > 0 && !slices.ContainsFunc(rules.AllowedDomains, func(domain string) bool { return within(host, domain) }):
-				j.find(Block, High, "domain_not_allowed", "host "+host+" is not among those that are allowed", place)
-			}
-		}
-	}
 	if len(rules.AllowedPathPrefixes) == 0 && len(rules.DeniedPathPrefixes) == 0 {
 		return
 	}
@@ -161,56 +161,6 @@ func (j *judgement) reach(text, place, key string) {
 	case len(rules.AllowedPathPrefixes) > 0 && !slices.ContainsFunc(rules.AllowedPathPrefixes, func(prefix string) bool { return below(file, prefix) }):
 		j.find(Block, High, "path_not_allowed", "path "+file+" is not below one that is allowed", place)
 	}
-}
-
-// hosts are the hosts that a text names: of its URLs, and the text itself where its name says that it is one.
-func hosts(text, key string) []string {
-	var all []string
-	rest := text
-	for {
-		at := strings.Index(rest, "//")
-		if at < 0 {
-			break
-		}
-		rest = rest[at+2:]
-		end := strings.IndexAny(rest, " \t\r\n\"'<>`")
-		if end < 0 {
-			end = len(rest)
-		}
-		if host := hostOf(rest[:end]); host != "" {
-			all = append(all, host)
-		}
-	}
-	switch strings.ToLower(key) {
-	case "host", "hostname", "domain", "url", "uri", "endpoint", "server", "address":
-		if len(all) == 0 && text != "" && !strings.ContainsAny(text, " \t\n") {
-			if host := hostOf(text); host != "" {
-				all = append(all, host)
-			}
-		}
-	}
-	return all
-}
-
-// hostOf is the host that a URL without its scheme leads to; of what is no URL, what stands where the host would.
-func hostOf(rest string) string {
-	rest = strings.ReplaceAll(rest, `\`, "/")
-	if parsed, err := url.Parse("https://" + rest); err == nil {
-		return plainHost(parsed.Hostname())
-	}
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		rest = rest[:end]
-	}
-	return plainHost(rest[strings.LastIndexByte(rest, '@')+1:])
-}
-
-// plainHost is a host as it is compared: in lower case, without the dot of the root.
-func plainHost(host string) string { return strings.TrimRight(strings.ToLower(host), ".") }
-
-// within says whether a host is a domain or below it.
-func within(host, domain string) bool {
-	domain = strings.TrimPrefix(strings.TrimPrefix(plainHost(domain), "*"), ".")
-	return host == domain || strings.HasSuffix(host, "."+domain)
 }
 
 // filePath is the path that a text is, without detours, false where it is none.

@@ -104,6 +104,24 @@ type DLP struct {
 	RedactPII     bool `json:"redactPii"`
 }
 
+// CheckDLP says why what a client writes as a shield's dlp cannot be: it says of both whether they are taken out (document 3, 15.3).
+func CheckDLP(text []byte) *failure.Failure {
+	var said struct {
+		RedactSecrets *bool `json:"redactSecrets"`
+		RedactPII     *bool `json:"redactPii"`
+	}
+	wrong := Strict(text, &said, "dlp")
+	switch {
+	case wrong != nil:
+		return wrong
+	case said.RedactSecrets == nil:
+		return invalid(failure.Required).In("dlp.redactSecrets")
+	case said.RedactPII == nil:
+		return invalid(failure.Required).In("dlp.redactPii")
+	}
+	return nil
+}
+
 // Default is the built-in shield of a project (document 3, 15.5).
 func Default(tenantID, projectID string) *directorypb.Shield {
 	return &directorypb.Shield{
@@ -223,8 +241,8 @@ func effects() []string { return []string{none, read, write, destructive, extern
 
 // sideEffect is what a tool does: what its shield says, else what the verbs of its name say.
 func (s *Shield) sideEffect(tool string) string {
-	if effect, is := s.Rules.SideEffects[tool]; is {
-		return effect
+	if said := forTool(s.Rules.SideEffects, tool); len(said) > 0 {
+		return slices.MaxFunc(said, func(a, b string) int { return slices.Index(effects(), a) - slices.Index(effects(), b) })
 	}
 	worst := read
 	for i, word := range words(tool) {

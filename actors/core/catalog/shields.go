@@ -124,6 +124,9 @@ func (c *Catalog) applyShield(in ShieldInput, shield *directorypb.Shield) error 
 		shield.Rules = in.Rules
 	}
 	if len(in.DLP) > 0 {
+		if wrong := aegis.CheckDLP(in.DLP); wrong != nil {
+			return wrong
+		}
 		shield.Dlp = in.DLP
 	}
 	if len(in.LLM) > 0 {

@@ -15,7 +15,7 @@ type Door interface {
 	// Guards says whether a tenant has policies at all. It costs nothing: what a Call needs is only worked out where it says so.
 	Guards(tenantID string) bool
 	// Enter lets a call in, waits until there is money for it, or refuses it with a *Refusal; any other error is that with which the
-	// context ended. A nil Pass: nothing counts the call.
+	// context ended. A nil Pass: nothing counts the call. The call's Cap binds, whatever the Pass.
 	Enter(ctx context.Context, call *Call) (Pass, error)
 }
 
@@ -65,15 +65,21 @@ type Refusal struct {
 // Error implements error.
 func (r *Refusal) Error() string { return r.Message }
 
-// CheckRequest refuses a call for its size (document 3, section 4).
+// CheckRequest refuses a call for its size (document 3, section 4). A call of a language model that names no cap of its output gets the
+// limit as its cap: else only those who name one were bounded.
 func (f *Force) CheckRequest(call *Call) *Refusal {
+	output := call.OutputTokens
+	if call.Domain == LLM && output == 0 && !call.Free {
+		output = 1
+		call.Cap = f.outputLeft(call.InputTokens)
+	}
 	for _, limit := range []struct {
 		name, words string
 		amount      int64
 	}{
 		{MaxInputTokens, "Input tokens", call.InputTokens},
-		{MaxOutputTokens, "Output tokens", call.OutputTokens},
-		{MaxTotalTokens, "Total tokens", call.InputTokens + call.OutputTokens},
+		{MaxOutputTokens, "Output tokens", output},
+		{MaxTotalTokens, "Total tokens", call.InputTokens + output},
 		{MaxFiles, "Files", call.Files},
 		{MaxFileSize, "File size", call.Largest},
 	} {
@@ -82,6 +88,19 @@ func (f *Force) CheckRequest(call *Call) *Refusal {
 		}
 	}
 	return nil
+}
+
+// outputLeft is the most that a call with such an input may say; 0 = nothing bounds it, or nothing is left.
+func (f *Force) outputLeft(input int64) (left int64) {
+	if most, said := f.PerRequest[MaxOutputTokens]; said && most >= 0 {
+		left = most
+	}
+	if most, said := f.PerRequest[MaxTotalTokens]; said && most >= 0 {
+		if most = max(most-input, 0); left == 0 || most < left {
+			left = most
+		}
+	}
+	return left
 }
 
 // Counted says whether calls are counted, and their money kept.

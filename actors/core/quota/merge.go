@@ -15,6 +15,8 @@ type Call struct {
 	Domain                               string
 	// InputTokens and OutputTokens are what it will take, by estimate; of output at most. 0 = not known, or nothing.
 	InputTokens, OutputTokens int64
+	// Cap is what Door.Enter says of a call of a language model that names no cap of its output itself: that of the policies, 0 = none.
+	Cap int64
 	// Files is how many files it brings, Bytes how large they are together, Largest the largest of them; of one that still comes, how much
 	// of it has come.
 	Files, Bytes, Largest int64

@@ -3,6 +3,8 @@ package budgets
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"parley/actors/core/catalog"
 	"parley/actors/core/failure"
@@ -47,12 +49,63 @@ type limitsSchema struct {
 	PerRequest map[string]int64            `json:"perRequest,omitempty" doc:"maxInputTokens, maxOutputTokens, maxTotalTokens, maxFileSize, maxFilesPerRequest, maxEventsPerSession, maxSessionDurationMs, maxConcurrentRequests and others"`
 	Quotas     map[string]int64            `json:"quotas,omitempty" doc:"maxAgents, maxModels, maxApiTokens, maxUsers, maxProjects, maxFilesTotal, maxStorageBytes and maxTracingSessions refuse one more, maxTracingRetentionDays bounds what is reported; others are kept; -1 = unlimited"`
 	Budget     *budgetLimits               `json:"budget,omitempty"`
+
+	unknown []string // members that are no limits
+}
+
+// UnmarshalJSON notes what it does not know: a limit that is dropped bounds nothing.
+func (l *limitsSchema) UnmarshalJSON(raw []byte) error {
+	type plain limitsSchema
+	if err := json.Unmarshal(raw, (*plain)(l)); err != nil {
+		return err
+	}
+	l.unknown = unknown(raw, "", "rateLimit", "perRequest", "quotas", "budget")
+	return nil
 }
 
 type budgetLimits struct {
 	Daily   *float64  `json:"dailySpendLimit,omitempty" doc:"US dollars; -1 = unlimited"`
 	Monthly *float64  `json:"monthlySpendLimit,omitempty"`
 	Alerts  []float64 `json:"alertThresholds,omitempty"`
+
+	unknown []string
+}
+
+// UnmarshalJSON notes what it does not know.
+func (b *budgetLimits) UnmarshalJSON(raw []byte) error {
+	type plain budgetLimits
+	if err := json.Unmarshal(raw, (*plain)(b)); err != nil {
+		return err
+	}
+	b.unknown = unknown(raw, "budget.", "dailySpendLimit", "monthlySpendLimit", "alertThresholds")
+	return nil
+}
+
+// unknown are the names of members that are not known, in their order, behind a prefix.
+func unknown(raw []byte, prefix string, known ...string) (names []string) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return nil // unreachable: it was just read
+	}
+	for name := range members {
+		if !slices.ContainsFunc(known, func(one string) bool { return strings.EqualFold(one, name) }) {
+			names = append(names, prefix+name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// check refuses members that are no limits.
+func (l *limitsSchema) check() *failure.Failure {
+	none := l.unknown
+	if l.Budget != nil {
+		none = append(none, l.Budget.unknown...)
+	}
+	if len(none) == 0 {
+		return nil
+	}
+	return failure.New(failurepb.Code_INVALID_REQUEST, failure.UnknownLimit).Param("name", failure.Shown(none[0]))
 }
 
 func (l *limitsSchema) limits() quota.Limits {
@@ -122,7 +175,7 @@ func (in *policyBody) policy() catalog.PolicyInput {
 	if said := in.limits; said != nil {
 		in.Edit = func(limits *quota.Limits) *failure.Failure {
 			*limits = said.limits()
-			return nil
+			return said.check()
 		}
 	}
 	return in.PolicyInput

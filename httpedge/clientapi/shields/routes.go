@@ -45,7 +45,7 @@ func Routes(shared *handler.API) []endpoint.Route {
 		resource.List(a.shields, "GET /aegis/shields", read, a.listShields, tag,
 			endpoint.Summary("List the project's shields, the default one first"), endpoint.Errors(forbidden)),
 		endpoint.On("GET /aegis/shields/{id}/audit", read, a.listVerdicts, tag, endpoint.Page("limit", page, maxPage),
-			endpoint.Summary("List what a shield decided, newest first"), endpoint.Errors(forbidden, notFound)),
+			endpoint.Summary("List what a shield decided, newest first"), endpoint.Errors(invalid, forbidden, notFound)),
 	}
 }
 
@@ -91,7 +91,7 @@ func shields() *resource.Object[*directorypb.Shield, catalog.ShieldInput] {
 	o.Text("mode", record.GetMode).Enum(aegis.Modes()...).Write(func(in *input) **string { return &in.Mode }).CreateDoc("enforce when absent")
 	o.Document("rules", record.GetRules).Take(func(in *input) *json.RawMessage { return &in.Rules }).ChangeDoc("Replaces the stored ones").
 		CreateDoc("allow, deny, sideEffects, allowedRoles, allowedDomains, deniedDomains, allowedPathPrefixes, deniedPathPrefixes, argumentSchemas, limits")
-	o.Document("dlp", record.GetDlp).Take(func(in *input) *json.RawMessage { return &in.DLP }).CreateDoc("redactSecrets, redactPii: both when absent").
+	o.Document("dlp", record.GetDlp).Take(func(in *input) *json.RawMessage { return &in.DLP }).CreateDoc("{redactSecrets, redactPii}, both of them; both true when absent").
 		ChangeDoc("Replaces the stored one")
 	o.OptionalDocument("llm", record.GetLlm).Take(func(in *input) *json.RawMessage { return &in.LLM }).
 		CreateDoc("modelKey; judge: enabled, stages, threshold (0.7 when absent), failMode (open or closed; closed when absent), onlyHighRisk").

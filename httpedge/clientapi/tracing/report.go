@@ -3,7 +3,9 @@ package tracing
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
+	"unicode"
 
 	"google.golang.org/protobuf/proto"
 
@@ -65,6 +67,9 @@ func sessionID(id string) (string, *failure.Failure) {
 		return "", failure.New(failurepb.Code_INVALID_REQUEST, failure.TraceNoSession)
 	case len(id) > tracing.MaxID:
 		return "", failure.New(failurepb.Code_INVALID_REQUEST, failure.TraceLongID).Param("name", "sessionId").Param("most", tracing.MaxID)
+	}
+	if strings.IndexFunc(id, unicode.IsControl) >= 0 { // no path can name it
+		return "", failure.New(failurepb.Code_INVALID_REQUEST, failure.ControlCharacters).In("sessionId")
 	}
 	return id, nil
 }

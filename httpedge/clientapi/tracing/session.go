@@ -62,8 +62,8 @@ type traceEvent struct {
 	ToolName        string            `json:"toolName"`
 	ToolExecutionID string            `json:"toolExecutionId"`
 	Actor           traceActor        `json:"actor"`
-	Sections        json.RawMessage   `json:"sections,omitempty" doc:"As they were reported"`
-	ToolDetails     json.RawMessage   `json:"toolDetails,omitempty" doc:"As they were reported"`
+	Sections        json.RawMessage   `json:"sections,omitempty" any:"true" doc:"As they were reported"`
+	ToolDetails     json.RawMessage   `json:"toolDetails,omitempty" any:"true" doc:"As they were reported"`
 	Metadata        map[string]string `json:"metadata"`
 }
 
@@ -71,8 +71,8 @@ type traceSessionOut struct {
 	traceRow
 
 	RootSpanID *string         `json:"rootSpanId"`
-	Config     json.RawMessage `json:"config,omitempty" doc:"As it was reported"`
-	Errors     json.RawMessage `json:"errors,omitempty" doc:"As they were reported"`
+	Config     json.RawMessage `json:"config,omitempty" any:"true" doc:"As it was reported"`
+	Errors     json.RawMessage `json:"errors,omitempty" any:"true" doc:"As they were reported"`
 	Events     []traceEvent    `json:"events" doc:"Of at most 1 MiB, or one"`
 	HasMore    bool            `json:"hasMore"`
 }

@@ -90,7 +90,7 @@ func (a *API) Routes() []endpoint.Route {
 		return append([]endpoint.Option{
 			endpoint.Errors(failurepb.Code_VALIDATION, failurepb.Code_FORBIDDEN, failurepb.Code_TOO_LARGE, failurepb.Code_RATE_LIMITED),
 			endpoint.Tag("Audio"), endpoint.Summary(summary), endpoint.Timeout(limit), endpoint.EndsWithClient(),
-			endpoint.Unaudited(gateway.NoAudit),
+			endpoint.Unaudited(gateway.NoAudit), gateway.ProviderRefuses,
 		}, more...)
 	}
 	upload := func(summary string) []endpoint.Option {

@@ -99,6 +99,7 @@ func TestProvidersErrors(t *testing.T) {
 		{400, 400, 1, invalid, "OpenAI transcription failed (400): bad [redacted]"},
 		{401, 401, 1, "authentication_error", "The model provider refused the credentials that this server has for it"},
 		{404, 400, 1, invalid, "OpenAI transcription failed (404): bad [redacted]"},
+		{422, 422, 1, "unprocessable_entity_error", "OpenAI transcription failed (422): bad [redacted]"},
 		{429, 429, 3, "rate_limit_error", "OpenAI transcription failed (429): bad [redacted]"},
 		{500, 500, 3, "server_error", "OpenAI transcription failed (500): bad [redacted]"},
 	} {

@@ -217,6 +217,19 @@ func TestRefusals(t *testing.T) {
 			_, got := enter(call)
 			require.Equal(t, text, got)
 		}
+		capping := newDoor(at, policies(`{"perRequest":{"maxInputTokens":50,"maxOutputTokens":60,"maxTotalTokens":70}}`))
+		defer func() { capping.Stop(t.Context()) }()
+		for want, call := range map[int64]quota.Call{60: {InputTokens: 10}, 20: {InputTokens: 50}, 0: {InputTokens: 10, OutputTokens: 7}} {
+			call.TenantID, call.Domain = "t", quota.LLM
+			pass, err := capping.Enter(t.Context(), &call)
+			require.NoError(t, err)
+			require.Nil(t, pass, "nothing counts it")
+			require.Equal(t, want, call.Cap, "a call that names no cap has what is left of the limit")
+		}
+		full := newDoor(at, policies(`{"perRequest":{"maxTotalTokens":10}}`))
+		defer func() { full.Stop(t.Context()) }()
+		_, noRoom := full.Enter(t.Context(), &quota.Call{TenantID: "t", Domain: quota.LLM, InputTokens: 10})
+		require.EqualError(t, noRoom, "Total tokens (11) exceeds limit (10)")
 		pass, got := enter(quota.Call{InputTokens: 40, Need: 1, Want: 15_000_000})
 		require.Empty(t, got)
 		pass.Settle(19_000_000, 90)
