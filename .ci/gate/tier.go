@@ -30,8 +30,8 @@ func tiers() []tier {
 	return []tier{
 		{inProcess, "rules and packages, in process", 4, 0},           // two at once keep two processors 58 % busy
 		{nodes, "whole nodes and clusters in one process", 3, 6},      // they wait for elections and timers: two of two at once keep two processors 41 % busy
-		{processes, "real processes, and clients over sockets", 1, 10}, // they mostly wait: five at once keep two processors 41 % busy
-		{browsers, "browsers", 1, 4},
+		{processes, "real processes, and clients over sockets", 1, 8}, // they mostly wait: five at once keep two processors 41 % busy
+		{browsers, "browsers", 1, 3},
 		{machines, "networks that are cut, disks that are slow or full, releases side by side", 1, 6}, // four at once: 44 %
 	}
 }
