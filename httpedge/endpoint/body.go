@@ -14,8 +14,47 @@ import (
 	"parley/proto/failurepb"
 )
 
-// decodeBody reads a JSON object into an input. An empty body is an empty object; fields that the input does not have
-// are ignored.
+// bodyPlan is how a body fills an input. encoding/json fills every exported field, one without a tag by its name in Go, in any case: a
+// member of the body could stand for a field of the path, or be refused because it has another type than that one.
+type bodyPlan struct {
+	like   reflect.Type // a struct of the fields that have a json tag, and no others; nil = the input reads JSON by itself
+	fields [][]int      // where each of them is in the input
+}
+
+func planBody(in reflect.Type) *bodyPlan {
+	plan := &bodyPlan{}
+	var fields []reflect.StructField
+	for _, field := range reflect.VisibleFields(in) {
+		if _, tagged := field.Tag.Lookup("json"); tagged && !field.Anonymous && field.IsExported() {
+			fields = append(fields, reflect.StructField{Name: field.Name, Type: field.Type, Tag: field.Tag})
+			plan.fields = append(plan.fields, field.Index)
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	if !reflect.PointerTo(in).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		plan.like = reflect.StructOf(fields)
+	}
+	return plan
+}
+
+// decode fills an input, and only those of its fields that are declared as the body's.
+func (p *bodyPlan) decode(body []byte, value reflect.Value, maxDepth int) *machine.Failure {
+	if p.like == nil {
+		return decodeBody(body, value.Addr().Interface(), maxDepth)
+	}
+	read := reflect.New(p.like)
+	if refused := decodeBody(body, read.Interface(), maxDepth); refused != nil {
+		return refused
+	}
+	for i, index := range p.fields {
+		value.FieldByIndex(index).Set(read.Elem().Field(i))
+	}
+	return nil
+}
+
+// decodeBody reads a JSON object. An empty body is an empty object; members that the struct has no field for are ignored.
 func decodeBody(body []byte, in any, maxDepth int) *machine.Failure {
 	if len(body) == 0 {
 		return nil

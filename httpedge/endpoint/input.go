@@ -74,7 +74,7 @@ type BodyTaker interface {
 // inputPlan is how to fill one input type.
 type inputPlan struct {
 	params    []Param
-	hasBody   bool
+	body      *bodyPlan // nil = the route reads none
 	validates bool
 }
 
@@ -82,16 +82,12 @@ type inputPlan struct {
 func (r *Route) Params() []Param { return slices.Clone(r.input.params) }
 
 // HasBody says whether the route reads a JSON body.
-func (r *Route) HasBody() bool { return r.input.hasBody }
+func (r *Route) HasBody() bool { return r.input.body != nil }
 
 func planInput(in reflect.Type, pages []page) *inputPlan {
-	plan := &inputPlan{validates: reflect.PointerTo(in).Implements(reflect.TypeFor[Validator]())}
+	plan := &inputPlan{body: planBody(in), validates: reflect.PointerTo(in).Implements(reflect.TypeFor[Validator]())}
 	for _, field := range reflect.VisibleFields(in) {
-		if field.Anonymous || !field.IsExported() {
-			continue
-		}
-		if _, ok := field.Tag.Lookup("json"); ok {
-			plan.hasBody = true
+		if _, ofBody := field.Tag.Lookup("json"); ofBody || field.Anonymous || !field.IsExported() {
 			continue
 		}
 		if param, ok := planParam(field); ok {
@@ -133,7 +129,7 @@ func planParam(field reflect.StructField) (Param, bool) {
 // decode fills an input: the body first, so that nothing in it can stand for a path or query field.
 func (p *inputPlan) decode(x *exchange, value reflect.Value, in any) error {
 	var body []byte
-	if p.hasBody {
+	if p.body != nil {
 		var err error
 		if body, err = x.wholeBody(); err != nil {
 			return err
@@ -144,7 +140,7 @@ func (p *inputPlan) decode(x *exchange, value reflect.Value, in any) error {
 		if taker, ok := in.(BodyTaker); ok {
 			taker.SetBody(body)
 			body = nil
-		} else if refused := decodeBody(body, in, x.mux.config.MaxJSONDepth); refused != nil {
+		} else if refused := p.body.decode(body, value, x.mux.config.MaxJSONDepth); refused != nil {
 			return refused
 		}
 	}

@@ -60,3 +60,32 @@ func BenchmarkEvaluate(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 }
+
+// BenchmarkStream takes an answer that comes in pieces as models send them, a word or a part of one: the time is that of a piece.
+func BenchmarkStream(b *testing.B) {
+	record := aegis.Default("t", "p")
+	shield, wrong := aegis.Of(record)
+	require.Nil(b, wrong)
+	for name, text := range map[string]string{
+		"prose": "The order of yesterday was sent to the house at the end of the road, and nobody was there to take it. ",
+		"code":  "for i := 0; i < len(items); i++ {\n\ttotal += items[i].price * 1.18 // with tax, see https://docs.example.com/tax#7\n}\n",
+		"data":  "Call +90 532 123 45 67 or write to jane.doe@corp.example.com, order 48151623, card 4111 1111 1111 1111. ",
+	} {
+		b.Run(name, func(b *testing.B) {
+			var pieces []string
+			for rest := strings.Repeat(text, 10); rest != ""; {
+				at := 1 + strings.IndexAny(rest[1:]+" ", " ")
+				pieces, rest = append(pieces, rest[:at]), rest[at:]
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				stream := shield.Stream()
+				for _, piece := range pieces {
+					stream.Write(piece)
+				}
+				stream.Close()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(pieces)), "ns/piece")
+		})
+	}
+}

@@ -23,8 +23,8 @@ type Cut struct {
 
 // Patterns say what is taken out of a text.
 type Patterns interface {
-	// Cuts are what is taken out of a text, by where they begin.
-	Cuts(text string) []Cut
+	// Cuts are what is taken out of a text, by where they begin, those that end behind a byte at which nothing was open.
+	Cuts(text string, from int) []Cut
 	// Open is from where on a text may still become part of something, were more to follow, see dlp.Open.
 	Open(text string) int
 	// Passed says which part of the text that Cuts was last called with is over: what ends in it is looked at no more.
@@ -56,9 +56,9 @@ func (s *Shield) Stream() *Stream {
 type data struct{ *judgement }
 
 // Cuts implements Patterns.
-func (d data) Cuts(text string) []Cut {
+func (d data) Cuts(text string, from int) []Cut {
 	var cuts []Cut
-	for _, f := range dlp.Scan(text) {
+	for _, f := range dlp.ScanAfter(text, from) {
 		if d.redacts(f.Class) {
 			cuts = append(cuts, Cut{Start: f.Start, End: f.End, Mark: mark(f.Kind)})
 		}
@@ -109,7 +109,8 @@ func (s *Stream) Write(piece string) string {
 		return ""
 	}
 	s.looked = len(s.held)
-	return s.release(s.patterns.Open(string(s.held)))
+	all := s.before + string(s.held)
+	return s.release(all, len(s.before)+s.patterns.Open(all[len(s.before):]))
 }
 
 // Close ends the text and returns the rest of it.
@@ -117,7 +118,8 @@ func (s *Stream) Close() string {
 	if s == nil {
 		return ""
 	}
-	return s.release(len(s.held))
+	all := s.before + string(s.held)
+	return s.release(all, len(all))
 }
 
 // Over says at which cut the text has ended, which is one that nothing follows.
@@ -128,16 +130,15 @@ func (s *Stream) Over() (Cut, bool) {
 	return *s.over, true
 }
 
-// release gives away so many of the bytes that are held.
-func (s *Stream) release(size int) string {
-	if size == 0 {
+// release gives away what is held up to a byte of all.
+func (s *Stream) release(all string, end int) string {
+	from := len(s.before)
+	if end == from {
 		return ""
 	}
-	all := s.before + string(s.held)
-	from := len(s.before)
-	last, end := from, from+size
+	last := from
 	var clean strings.Builder
-	for _, cut := range s.patterns.Cuts(all) {
+	for _, cut := range s.patterns.Cuts(all, from) {
 		switch {
 		case cut.End <= last || cut.Start >= end:
 			continue
@@ -154,10 +155,13 @@ func (s *Stream) release(size int) string {
 		clean.WriteString(cut.Mark)
 		last = cut.End
 	}
-	clean.WriteString(all[last:end])
 	s.patterns.Passed(from, end)
 	s.before, s.held = tail(all[:end]), append(s.held[:0], all[end:]...)
 	s.looked = len(s.held)
+	if last == from {
+		return all[from:end]
+	}
+	clean.WriteString(all[last:end])
 	return clean.String()
 }
 

@@ -4,10 +4,12 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
 	"parley/actors/core/aegis"
+	"parley/actors/core/dlp"
 	"parley/proto/directorypb"
 )
 
@@ -26,6 +28,8 @@ func pieces() []string {
 		"AKIAIOSFODNN7REALKEY ", "password: hunter22x ", "Authorization: Bearer abcdefghijklmnop1234 ", "https://bob:s3cretpw@db.corp.com/x ",
 		"c2tfbGl2ZV81MUg4YWJjZGVmZ2hpamtsbW5vcHFyc3Q= ", "s k _ l i v e _ 5 1 H 8 a b c d e f g h i j k l ", "４１１１ １１１１ １１１１ １１１１ ",
 		"-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabc def\n-----END RSA PRIVATE KEY-----\n", "192.168.10.77 ",
+		"-----BEGIN PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END PRIVATE KEY-----", "Bearer ", "Authorization: ", "password = ", "\"token\":\"", "k9UHdhDARdQPhuuB", ":", ",", "dot com ", "at", "SWIFT: ", "DEUTDEFF ",
+		"born ", "27.11.1990 ", "passport ", "U12345678 ", "0x97b9570cbc3e69557edd8f58a6af3f85ed38b900 ", "2001:db8::8a2e:370:7334 ", "routing ", "021000021 ", "c\u0430ll ", "\u200b", "p a s s w o r d : h u n t e r 2 2 x ",
 	}
 }
 
@@ -34,25 +38,75 @@ func TestStreamIsClean(t *testing.T) {
 	shield := redacting(t)
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
 	all := pieces()
-	for range 3000 {
+	for range 1000 {
 		var whole strings.Builder
-		for range 1 + random.IntN(6) {
+		for range 1 + random.IntN(8) {
 			whole.WriteString(all[random.IntN(len(all))])
 		}
 		text := whole.String()
-		stream := shield.Stream()
-		var got strings.Builder
-		for rest := text; rest != ""; {
-			n := min(1+random.IntN(9), len(rest))
-			for n < len(rest) && rest[n]&0xc0 == 0x80 {
-				n++
+		want := shield.Clean(text)
+		for _, most := range []int{1, 9, 80} {
+			stream := shield.Stream()
+			var got strings.Builder
+			for rest := text; rest != ""; {
+				at := boundary(rest, 1+random.IntN(most))
+				got.WriteString(stream.Write(rest[:at]))
+				rest = rest[at:]
 			}
-			got.WriteString(stream.Write(rest[:n]))
-			rest = rest[n:]
+			got.WriteString(stream.Close())
+			require.Equal(t, want, got.String(), "of %q, by up to %d bytes", text, most)
 		}
-		got.WriteString(stream.Close())
-		require.Equal(t, shield.Clean(text), got.String(), "of %q", text)
+		at := boundary(text, random.IntN(len(text)))
+		stream := shield.Stream()
+		require.Equal(t, want, stream.Write(text[:at])+stream.Write(text[at:])+stream.Close(), "of %q, cut at %d", text, at)
 	}
+}
+
+// compared finds what is behind a byte as a shield does, and compares it with what is found in all of the text.
+type compared struct{ *testing.T }
+
+func (compared) Open(text string) int { return dlp.Open(text) }
+
+func (compared) Passed(int, int) {}
+
+func (c compared) Cuts(text string, from int) (cuts []aegis.Cut) {
+	behind := func(found []dlp.Finding) (cuts []aegis.Cut) {
+		for _, f := range found {
+			if f.End > from {
+				cuts = append(cuts, aegis.Cut{Start: max(f.Start, from), End: f.End, Mark: string(f.Kind)})
+			}
+		}
+		return cuts
+	}
+	cuts = behind(dlp.Scan(text))
+	require.Equal(c.T, cuts, behind(dlp.ScanAfter(text, from)), "of %q behind %q", text[from:], text[:from])
+	return cuts
+}
+
+// TestStreamLooksBehind: a stream that looks only at what is new finds there what is found in all of its text, however odd what came before is.
+func TestStreamLooksBehind(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // a test
+	all := pieces()
+	for range 3000 {
+		stream := aegis.NewStream(compared{t})
+		most := []int{1, 4, 9, 40}[random.IntN(4)]
+		for range 1 + random.IntN(14) {
+			for rest := all[random.IntN(len(all))]; rest != ""; {
+				at := boundary(rest, 1+random.IntN(most))
+				stream.Write(rest[:at])
+				rest = rest[at:]
+			}
+		}
+		stream.Close()
+	}
+}
+
+// boundary is where the character ends that a byte is in.
+func boundary(text string, at int) int {
+	for at < len(text) && !utf8.RuneStart(text[at]) {
+		at++
+	}
+	return min(at, len(text))
 }
 
 // TestStreamHoldsLittle says how far plain text is held back: a word, until the next one begins.

@@ -26,11 +26,7 @@ func (v view) origin(at int) int {
 // open is the least of what the patterns may still take: a run without blanks, and what goes on behind a blank.
 func (v view) open() int {
 	t := v.text
-	first := len(t)
-	for first > 0 && !isBlank(t[first-1]) {
-		first--
-	}
-	return min(first, openApart(t), openNumber(t), openAccount(t), openSpelled(t), openKey(t))
+	return min(runOf(t, len(t)), openApart(t), openNumber(t), openAccount(t), openSpelled(t), openKey(t))
 }
 
 // openApart is where the characters begin that stand apart from each other, up to the end.

@@ -222,11 +222,11 @@ func placeholder(value string) bool {
 	return strings.ContainsAny(value[:1], "$<{%[(") || strings.Trim(value, value[:1]) == ""
 }
 
-// random finds a long token without a form: letters of both cases and digits, evenly spread.
+// random finds a long token without a form: letters of both cases and digits, evenly spread. A line of dashes is in none, but may begin a key.
 func (s *scanner) random(v view, i int) int {
-	const least, most, entropy = 32, 128, 4.2
+	const least, most, entropy, line = 32, 128, 4.2, "-----"
 	end := i
-	for end < len(v.text) && (isAlnum(v.text[end]) || v.text[end] == '_' || v.text[end] == '-') {
+	for end < len(v.text) && isURLSafe(v.text[end]) && (v.text[end] != '-' || !strings.HasPrefix(v.text[end:], line)) {
 		end++
 	}
 	value := v.text[i:end]

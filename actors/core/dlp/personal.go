@@ -122,10 +122,13 @@ func (n *digits) read(text string, i int) {
 
 // number finds what the digits at i are, and returns where to go on.
 func (s *scanner) number(v view, i int) int {
-	n := &s.digits
+	if s.digits == nil {
+		s.digits = new(digits)
+	}
+	n := s.digits
 	n.read(v.text, i)
-	if len(n.value) < 4 { // nothing that is looked for
-		return n.end
+	if len(n.value) < 4 { // nothing that is looked for, but the next group may be more than digits
+		return n.start + n.groups[0]
 	}
 	before := strings.ToLower(v.text[max(0, n.start-40):n.start])
 	plus := n.start > 0 && v.text[n.start-1] == '+'
@@ -136,7 +139,7 @@ func (s *scanner) number(v view, i int) int {
 	stuck := n.end < len(v.text) && (isWord(v.text[n.end]) || v.text[n.end] == '@')
 	kind := Kind("")
 	switch {
-	case stuck:
+	case stuck, n.start < s.from && n.end > s.from && inAccount(v, n.start):
 	case isCard(n):
 		kind, start = CreditCard, n.start
 	case !plus && isSocial(n, before):
@@ -340,6 +343,21 @@ func (s *scanner) account(v view, i int) (end int, found bool) {
 		}
 	}
 	return i, false
+}
+
+// inAccount says whether a byte is in an IBAN that begins before it.
+func inAccount(v view, at int) bool {
+	const longest = 68 // in single characters
+	for i := at - 1; i >= max(0, at-longest); i-- {
+		if i > 0 && isWord(v.text[i-1]) {
+			continue
+		}
+		probe := scanner{}
+		if end, found := probe.account(v, i); found && end > at {
+			return true
+		}
+	}
+	return false
 }
 
 func upper(c byte) byte {

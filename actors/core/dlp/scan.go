@@ -29,17 +29,21 @@ type Finding struct {
 const MaxText = 16 << 20
 
 // Scan returns what is in a text, in order, without overlaps, every byte of what was found: of equal ones the first in the list of patterns.
-func Scan(text string) []Finding {
+func Scan(text string) []Finding { return ScanAfter(text, 0) }
+
+// ScanAfter returns what Scan finds that ends behind a byte, for a text that comes in pieces: the byte is where Open was when the text was
+// shorter, in nothing that was found. What is before it is read where it says what the rest is.
+func ScanAfter(text string, from int) []Finding {
 	s := scanner{}
-	s.view(asItIs(text))
+	s.view(asItIs(text), from)
 	if folded, changed := fold(text); changed {
-		s.view(folded)
+		s.view(folded, from)
 	}
 	if joined, changed := join(text); changed {
-		s.view(joined)
+		s.view(joined, from)
 	}
-	s.decode(text)
-	return disjoint(s.found)
+	s.decode(text, begin(text, from))
+	return slices.DeleteFunc(disjoint(s.found), func(f Finding) bool { return f.End <= from })
 }
 
 // ScanNamed scans a text that stands under a name, as the value of a member does: that of a secret says that the text is one.
@@ -65,8 +69,9 @@ const longestName = 40
 // scanner collects findings of all views of a text.
 type scanner struct {
 	found  []Finding
-	digits digits // the number that is looked at
-	depth  int    // of base64 within base64
+	from   int     // see ScanAfter, in the view
+	digits *digits // the number that is looked at; nil = there was none
+	depth  int     // of base64 within base64
 }
 
 // view is a text and where each of its bytes stands in the original; nil = at the same place.
@@ -85,10 +90,28 @@ func (v view) original(start, end int) (from, to int) {
 	return int(v.at[start]), int(v.at[end]) // at has one more than text has bytes
 }
 
+// begin is where to begin so that all is found that ends behind a byte: what has no blanks is looked at from where it begins, and what is told
+// by a name before it from the assignment (assigned).
+func begin(text string, from int) int {
+	const assignment = 32 // more than what may be between the name and the value
+	return runOf(text, max(0, runOf(text, from)-assignment))
+}
+
+// runOf is where the run without blanks begins that a byte is in, or behind.
+func runOf(text string, at int) int {
+	for at > 0 && !isBlank(text[at-1]) {
+		at--
+	}
+	return at
+}
+
 // view looks at a view of the text.
-func (s *scanner) view(v view) {
+func (s *scanner) view(v view, from int) {
 	t := v.text
-	for i := 0; i < len(t); {
+	if s.from = from; v.at != nil {
+		s.from, _ = slices.BinarySearch(v.at, int32(from)) //nolint:gosec // texts are at most MaxText long
+	}
+	for i := begin(t, s.from); i < len(t); {
 		c := t[i]
 		first := i == 0 || !isWord(t[i-1])
 		switch {
@@ -115,10 +138,18 @@ func (s *scanner) view(v view) {
 
 // wordAt looks at what begins at i, the first character of a word, and returns where to go on.
 func (s *scanner) wordAt(v view, i int) int {
-	for _, look := range [...]func(*scanner, view, int) (int, bool){(*scanner).tokenAt, (*scanner).account, (*scanner).sixth, (*scanner).word} {
-		if end, found := look(s, v, i); found {
-			return end
-		}
+	end, found := s.tokenAt(v, i)
+	if !found {
+		end, found = s.account(v, i)
+	}
+	if !found {
+		end, found = s.sixth(v, i)
+	}
+	if !found {
+		end, found = s.word(v, i)
+	}
+	if found {
+		return end
 	}
 	if isDigit(v.text[i]) {
 		return max(s.number(v, i), i+1)

@@ -1,9 +1,13 @@
 package dlp_test
 
 import (
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,6 +35,7 @@ func TestScan(t *testing.T) {
 		"on 2026-11-27 at 12:30:45":                       {},
 		"born 27.11.1990":                                 {"27.11.1990": dlp.BirthDate},
 		"from 203.0.113.9 to 127.0.0.1":                   {"203.0.113.9": dlp.IPAddress},
+		"2 0x97b9570cbc3e69557edd8f58a6af3f85ed38b900":    {"0x97b9570cbc3e69557edd8f58a6af3f85ed38b900": dlp.CryptoWallet},
 		"version 1.2.3.4":                                 {},
 		"2001:db8::8a2e:370:7334 there":                   {"2001:db8::8a2e:370:7334": dlp.IPAddress},
 		"bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq":      {"bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq": dlp.CryptoWallet},
@@ -39,6 +44,7 @@ func TestScan(t *testing.T) {
 		"A K I A I O S F O D N N 7 E X A M P L E":         {"A K I A I O S F O D N N 7 E X A M P L E": dlp.CloudKeyID},
 		"password: hunter2!, ok":                          {"hunter2!": dlp.AssignedSecret},
 		"password: ${PASSWORD}":                           {},
+		"x-----BEGIN PRIVATE KEY-----\nMIIE\n":            {"-----BEGIN PRIVATE KEY-----\nMIIE\n": dlp.PrivateKey},
 		`{"api_key": "a8f5f167f44f4964e6c998dee827110c"}`: {"a8f5f167f44f4964e6c998dee827110c": dlp.AssignedSecret},
 		"Authorization: Bearer abcdef0123456789":          {"abcdef0123456789": dlp.BearerToken},
 		"postgres://app:s3cret!@db/x":                     {"s3cret!": dlp.URLPassword},
@@ -53,6 +59,53 @@ func TestScan(t *testing.T) {
 			got[text[f.Start:f.End]] = f.Kind
 		}
 		require.Equal(t, want, got, text)
+	}
+}
+
+// TestScanAfter: behind where nothing was open when a text was shorter, the same is found as in all of it, whatever it goes on with.
+func TestScanAfter(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // a test
+	c := corpus{random}
+	plants := c.plants()
+	kinds := slices.Sorted(maps.Keys(plants))
+	plain := []string{
+		" ", "  ", "\n", ". ", ", ", "-", ":", "=", "\"", "at ", "dot ", "(at) ", "A", "1", "12 ", "a b c d e f g h ", "1 2 3 ", "password", "token: ", "Authorization: ", "Bearer ", "swift ", "passport: ",
+		"born ", "tel ", "The order is on its way. ", "x@", "://", "é", "\u200b", "４１", "-----BEGIN ", "PRIVATE KEY-----\n", "-----END ", "c2tfbGl2ZV81MUg4YWJjZGVmZ2hpamtsbW5vcHFyc3Q= ", "p a s s w o r d : h u n t e r 2 2 x ",
+	}
+	for range 5000 {
+		var whole strings.Builder
+		for range 1 + random.IntN(12) {
+			if random.IntN(3) == 0 {
+				planted := plants[kinds[random.IntN(len(kinds))]]()
+				whole.WriteString(planted.before + planted.what)
+				continue
+			}
+			whole.WriteString(plain[random.IntN(len(plain))])
+		}
+		text := whole.String()
+		n := random.IntN(len(text) + 1)
+		for n < len(text) && !utf8.RuneStart(text[n]) {
+			n++
+		}
+		from := dlp.Open(text[:n])
+		for _, f := range dlp.Scan(text[:n]) {
+			if f.Start < from && from < f.End { // which a stream does not give away in part
+				from = f.Start
+			}
+		}
+		got := dlp.ScanAfter(text, from)
+		var want []dlp.Finding
+		for _, f := range dlp.Scan(text) {
+			if f.End > from {
+				want = append(want, f)
+			}
+		}
+		for _, found := range [][]dlp.Finding{want, got} {
+			if len(found) > 0 { // another one may have had what is before
+				found[0].Start = max(found[0].Start, from)
+			}
+		}
+		require.True(t, slices.Equal(want, got), "%v, not %v, of %q, from %q", got, want, text, text[from:])
 	}
 }
 

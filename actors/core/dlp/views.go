@@ -11,7 +11,7 @@ import (
 
 // fold returns a text in which what looks like ASCII is ASCII; changed = it is another text.
 func fold(text string) (v view, changed bool) {
-	if !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) {
+	if isASCII(text) {
 		return view{}, false
 	}
 	out := make([]byte, 0, len(text))
@@ -36,6 +36,15 @@ func fold(text string) (v view, changed bool) {
 		i += size
 	}
 	return view{string(out), append(at, int32(len(text)))}, changed //nolint:gosec // see above
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // like returns what a character looks like.
@@ -87,6 +96,9 @@ func digitOf(r rune) rune {
 // join returns a text in which characters that stand apart by one blank stand together: "s k _ l i v e". changed = there are some.
 func join(text string) (v view, changed bool) {
 	const least = 8 // characters in a row
+	if !alternates(text) {
+		return view{}, false
+	}
 	var out []byte
 	var at []int32
 	last := 0
@@ -118,6 +130,21 @@ func join(text string) (v view, changed bool) {
 	return view{string(out), append(at, int32(len(text)))}, true //nolint:gosec // see above
 }
 
+// alternates says whether characters and blanks may take turns: eight characters in a row and the blanks between them are 15 bytes, so that
+// seven of these begin where it looks.
+func alternates(text string) bool {
+	for at := 0; at+6 < len(text); at += 8 {
+		n := 1
+		for n < 7 && isBlank(text[at+n]) != isBlank(text[at+n-1]) {
+			n++
+		}
+		if n == 7 {
+			return true
+		}
+	}
+	return false
+}
+
 // apart counts the characters that a text begins with, each with one blank behind.
 func apart(text string) int {
 	n := 0
@@ -136,7 +163,7 @@ func apart(text string) int {
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 // decode reads what looks like base64.
-func (s *scanner) decode(text string) {
+func (s *scanner) decode(text string, start int) {
 	const (
 		least   = 16
 		deepest = 2
@@ -144,7 +171,7 @@ func (s *scanner) decode(text string) {
 	if s.depth >= deepest {
 		return
 	}
-	for start := 0; start < len(text); {
+	for start < len(text) {
 		end := start
 		for end < len(text) && isBase64(text[end]) {
 			end++
@@ -163,8 +190,8 @@ func (s *scanner) decoded(run string, start int) {
 		return
 	}
 	inner := scanner{depth: s.depth + 1}
-	inner.view(asItIs(plain))
-	inner.decode(plain)
+	inner.view(asItIs(plain), 0)
+	inner.decode(plain, 0)
 	for _, f := range inner.found {
 		s.found = append(s.found, Finding{Kind: f.Kind, Class: f.Class, Start: start, End: start + len(run)})
 	}

@@ -135,11 +135,11 @@ func (f *finder) blocking() *finder {
 	return left
 }
 
-// hits are what is in a text, in order.
-func (f *finder) hits(text string) []hit {
+// hits are what is in a text, in order. Data is only looked for behind a byte, see dlp.ScanAfter.
+func (f *finder) hits(text string, from int) []hit {
 	var all []hit
 	if len(f.data) > 0 {
-		for _, found := range dlp.Scan(text) {
+		for _, found := range dlp.ScanAfter(text, from) {
 			category, severity := string(found.Kind), Medium
 			if found.Class == dlp.Secret {
 				category = secrets
@@ -188,7 +188,7 @@ func (g *Guardrail) Check(text string, toModel bool) *Result {
 	result := &Result{Findings: []Finding{}}
 	var clean strings.Builder
 	last := 0
-	for _, h := range g.of(toModel).hits(text) {
+	for _, h := range g.of(toModel).hits(text, 0) {
 		result.list(h.Finding)
 		result.Tally.count(h.kind(), 1)
 		if h.Action != Redact || h.end <= last {
@@ -239,8 +239,8 @@ func (s *Stream) After(text string) {
 }
 
 // Cuts implements aegis.Patterns.
-func (s *Stream) Cuts(text string) []aegis.Cut {
-	s.hits = s.finder.hits(text)
+func (s *Stream) Cuts(text string, from int) []aegis.Cut {
+	s.hits = s.finder.hits(text, from)
 	var cuts []aegis.Cut
 	for _, h := range s.hits {
 		if h.Action == Redact || h.Block {
