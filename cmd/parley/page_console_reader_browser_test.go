@@ -11,7 +11,7 @@ import (
 
 // changes lists the buttons of the page that is open, but those that change nothing of the project.
 const changes = `[...document.querySelectorAll('main button')].filter((one) => one.checkVisibility()
-	&& !one.matches('#refresh, #compare, #follow, .compare-version, .failure button, .json button, button.tiny[aria-label], .said footer button, .wait button[aria-pressed], #end-sessions, #factor-on')).map((one) => one.id || one.textContent).join()`
+	&& !one.matches('#refresh, #compare, #follow, .compare-version, .failure button, .json button, button.tiny[aria-label], .said footer button, .wait button[aria-pressed], figcaption button, #end-sessions, #factor-on')).map((one) => one.id || one.textContent).join()`
 
 // TestConsoleReader: somebody who may read everything sees every page, without a button that would be refused; and what they may do is asked
 // once for a page.
