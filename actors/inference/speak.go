@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"mime"
 	"net/http"
 	"net/url"
@@ -120,29 +121,36 @@ func (c *Caller) fetchSound(ctx context.Context, t *target, address *url.URL, bo
 	if err != nil {
 		return err
 	}
-	kind := soundType(response.Header)
-	if kind == "" && len(answer) > 0 && answer[0] == '{' {
+	media, kind := soundType(response.Header)
+	switch {
+	case len(answer) == 0:
+		return unreadable()
+	case kind == "" && json.Valid(answer):
 		if _, failed := t.readAnswer(answer); failed != nil {
 			return failed
 		}
 		return unreadable()
-	}
-	if len(answer) == 0 {
+	case isText(media) && utf8.Valid(answer): // a page of somebody on the way
 		return unreadable()
 	}
 	made.Audio, made.ContentType = answer, kind
 	return nil
 }
 
-// soundType is the type that a provider gives its speech, empty when it says nothing of use: what is no sound is not shown as
+// isText says whether a type is that of something to read.
+func isText(media string) bool {
+	return strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "json") || strings.HasSuffix(media, "xml")
+}
+
+// soundType is the type that a provider gives its answer, and once more, as sent, where it is that of sound: what is none is not shown as
 // what it says it is.
-func soundType(header http.Header) string {
+func soundType(header http.Header) (media, sound string) {
 	sent := header.Get("Content-Type")
 	media, _, err := mime.ParseMediaType(sent)
 	if err != nil || !strings.HasPrefix(media, "audio/") || len(sent) > 128 {
-		return ""
+		return media, ""
 	}
-	return sent
+	return media, sent
 }
 
 // spokenMillis is how long speech is; estimated where it does not say, which counts where the model's price does.

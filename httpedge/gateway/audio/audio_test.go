@@ -42,7 +42,7 @@ func TestSpeech(t *testing.T) {
 	require.Equal(t, []any{"audio.speech", "tts", int64(13), int64(195_000), true, false},
 		[]any{usage.Service, usage.Model, usage.Characters, usage.CostNanoUSD, usage.Priced, usage.Failed})
 
-	k.now(says(200, "", "sound"))
+	k.now(says(200, "", "sound\xff"))
 	g = k.json("/audio/speech", `{"model":"tts","input":"Hi","voice":"echo","response_format":"opus","speed":1.5,"instructions":"softly"}`)
 	require.Equal(t, []any{200, "audio/ogg"}, []any{g.status, g.header.Get("Content-Type")}, "of the format, where the provider says nothing")
 	require.JSONEq(t, `{"model":"up","input":"Hi","voice":"echo","response_format":"opus","speed":1.5,"instructions":"softly"}`, string(k.requests()[0].raw))
@@ -50,12 +50,17 @@ func TestSpeech(t *testing.T) {
 	for format, kind := range map[string]string{
 		"mp3": "audio/mpeg", "opus": "audio/ogg", "aac": "audio/aac", "flac": "audio/flac", "wav": "audio/wav", "pcm": "audio/L16", "midi": "audio/mpeg",
 	} {
-		k.now(says(200, "application/octet-stream", "sound"))
+		k.now(says(200, "application/octet-stream", "sound\xff"))
 		g = k.json("/audio/speech", map[string]any{"model": "tts", "input": "Hi", "response_format": format})
 		require.Equal(t, kind, g.header.Get("Content-Type"), format)
 	}
-	k.now(says(200, "text/html", "<script>"))
-	require.Equal(t, "audio/mpeg", k.json("/audio/speech", `{"model":"tts","input":"Hi"}`).header.Get("Content-Type"), "no page, whatever a provider says")
+	k.now(says(200, "text/html", "ID3\xff"))
+	require.Equal(t, "audio/mpeg", k.json("/audio/speech", `{"model":"tts","input":"Hi"}`).header.Get("Content-Type"), "sound is no page, whatever a provider says")
+	for _, page := range [][2]string{{"text/html", "<script>"}, {"text/plain; charset=utf-8", "busy"}, {"application/xml", "<Error/>"}, {asJSON, `"busy"`}, {"", `{"ok":true}`}} {
+		k.now(says(200, page[0], page[1]))
+		require.Equal(t, 502, k.json("/audio/speech", `{"model":"tts","input":"Hi"}`).status, page)
+		require.True(t, k.usage().Failed, page)
+	}
 
 	k.now(says(200, asJSON, `{"error":{"message":"no voice `+secret+`","type":"invalid_request_error"}}`))
 	require.NotEqual(t, 200, k.json("/audio/speech", `{"model":"tts","input":"Hi"}`).status, "an error in place of sound")
