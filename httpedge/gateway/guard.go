@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"parley/actors/core/failure"
 	"parley/actors/core/guardrail"
@@ -179,16 +180,50 @@ func (c *check) messages(value any) {
 func (c *check) message(message map[string]any, cleaned bool) {
 	for _, name := range []string{"content", "refusal", "reasoning_content"} {
 		c.member(message, name, cleaned)
-		parts, _ := message[name].([]any)
-		for _, part := range parts {
-			members, _ := part.(map[string]any)
-			c.member(members, "text", cleaned)
-			c.member(members, "refusal", cleaned)
+		if parts, is := message[name].([]any); is {
+			message[name] = c.parts(parts, cleaned)
 		}
 	}
 	for _, call := range calls(message) {
 		c.member(call, "arguments", cleaned)
 	}
+}
+
+// parts checks the texts of a message's parts, each by itself and as the one text that a model reads: what is only found in that is taken
+// out of it, and what is left is the first part's text. It returns the parts that are left.
+func (c *check) parts(parts []any, cleaned bool) (left []any) {
+	var first map[string]any // that has a text
+	var alone guardrail.Tally
+	var whole strings.Builder
+	texts := 0
+	for _, part := range parts {
+		members, _ := part.(map[string]any)
+		found, is := c.member(members, "text", cleaned)
+		c.member(members, "refusal", cleaned)
+		switch {
+		case !is:
+			left = append(left, part)
+			continue
+		case first == nil:
+			first, left = members, append(left, part)
+		}
+		texts++
+		alone.Add(found)
+		whole.WriteString(members["text"].(string)) //nolint:forcetypeassert // it is one
+	}
+	if texts < 2 {
+		return parts
+	}
+	result := c.rail.Check(whole.String(), c.toModel)
+	if result.Tally = result.Tally.Beyond(alone); len(result.Tally) == 0 {
+		return parts
+	}
+	c.take(result, cleaned)
+	if result.Text == whole.String() {
+		return parts
+	}
+	first["text"], c.changed = result.Text, true
+	return left
 }
 
 // calls are the functions that a message calls.
@@ -208,16 +243,22 @@ func calls(message map[string]any) (all []map[string]any) {
 	return all
 }
 
-// member checks a text, and puts what is left of it in its place.
-func (c *check) member(of map[string]any, name string, cleaned bool) {
+// member checks a text, and puts what is left of it in its place. It returns what it found, and whether there is such a text.
+func (c *check) member(of map[string]any, name string, cleaned bool) (found guardrail.Tally, is bool) {
 	text, is := of[name].(string)
 	if !is || text == "" {
-		return
+		return nil, false
 	}
 	result := c.rail.Check(text, c.toModel)
 	if result.Text != text {
 		of[name], c.changed = result.Text, true
 	}
+	c.take(result, cleaned)
+	return result.Tally, true
+}
+
+// take keeps what was found in a text.
+func (c *check) take(result *guardrail.Result, cleaned bool) {
 	if cleaned {
 		c.found.Add(result.Tally.Only(guardrail.Redact))
 		return

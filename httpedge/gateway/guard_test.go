@@ -133,6 +133,34 @@ func TestGuardedChat(t *testing.T) {
 	require.Equal(t, []string{"gateway output relayed block out: 1 pii/iban"}, k.verdicts(), "nothing was found in what it was asked")
 }
 
+// TestGuardedParts: what is cut over the parts of a message is found as the model reads it, and nothing is told of twice.
+func TestGuardedParts(t *testing.T) {
+	k := railed(t, serve(t, says(200, answer)), map[string]string{
+		"in": `{"pii":{"categories":{"email":"","iban":"flag"}},"wordFilter":{"words":["falcon"],"action":"block"}}`, "out": `{"pii":{}}`,
+	})
+	for _, c := range []struct{ parts, sent, verdict string }{
+		{`{"type":"text","text":"I am bob@exa"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}},{"type":"text","text":"mple.com."}`,
+			`[{"text":"I am [REDACTED:email].","type":"text"},{"image_url":{"url":"data:image/png;base64,AA=="},"type":"image_url"}]`,
+			"gateway input relayed redact in: 1 pii/email"},
+		{`{"type":"text","text":"bob@example.com DE89 3704 0044 0532 0130 00 "},{"type":"text","text":"and ada@exam"},{"type":"text","text":"ple.com"}`,
+			`[{"text":"[REDACTED:email] DE89 3704 0044 0532 0130 00 and [REDACTED:email]","type":"text"}]`,
+			"gateway input relayed redact in: 2 pii/email 1 pii/iban"},
+		{`{"type":"text","text":"ada@example.com"},{"type":"text","text":"hi"}`,
+			`[{"text":"[REDACTED:email]","type":"text"},{"text":"hi","type":"text"}]`, "gateway input relayed redact in: 1 pii/email"},
+		{`{"type":"text","text":"fal"},{"type":"text","text":"con"}`, "", "gateway input relayed block in: 1 word_filter/word"},
+	} {
+		status, _, body := k.post("/chat/completions", `{"model":"relayed","messages":[{"role":"user","content":[`+c.parts+`]}]}`)
+		if require.Equal(t, []string{c.verdict}, k.verdicts(), body); c.sent == "" {
+			require.Equal(t, 400, status, body)
+			continue
+		}
+		require.Equal(t, 200, status, body)
+		var sent struct{ Messages []struct{ Content json.RawMessage } }
+		require.NoError(t, json.Unmarshal(<-k.asked, &sent))
+		require.JSONEq(t, c.sent, string(sent.Messages[0].Content))
+	}
+}
+
 func TestGuardedStream(t *testing.T) {
 	piece := func(text string) string {
 		return fmt.Sprintf(`{"id":"c","object":"chat.completion.chunk","created":1,"model":"up","choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}]}`, text)

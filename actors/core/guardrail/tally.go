@@ -53,6 +53,19 @@ func (t *Tally) most(other Tally) {
 	}
 }
 
+// Beyond is what was found more than at a first look at the same text. What that took out is not there any more.
+func (t Tally) Beyond(first Tally) (more Tally) {
+	for kind, times := range t {
+		if kind.Action != Redact {
+			times -= first[kind]
+		}
+		if times > 0 {
+			more.count(kind, times)
+		}
+	}
+	return more
+}
+
 // Only is the part of one action.
 func (t Tally) Only(action string) (part Tally) {
 	for kind, times := range t {
