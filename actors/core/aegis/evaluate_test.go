@@ -140,6 +140,7 @@ func TestHosts(t *testing.T) {
 		{`{"url":"http://[0:0::1]"}`, true, true},
 		{`{"webhookUrl":"evil.example.com:8080"}`, true, false},
 		{`{"hosts":["a.example.com","evil.example.com."]}`, true, false},
+		{`{"headers":{"https://evil.example.com/":1}}`, true, false},
 		{`{"url":"https://` + strings.Repeat("x", 5000) + `@evil.example.com"}`, true, false},
 		{`{"url":"https://evil.example.com:` + strings.Repeat("0", 5000) + `443"}`, true, false},
 		{`{"note":"` + strings.Repeat("https:", 20_000) + `//evil.example.com"}`, true, true},

@@ -15,7 +15,7 @@ import (
 // reachHosts judges which hosts a text names, in each way that a client may read it.
 func (j *judgement) reachHosts(text, place, key string) {
 	rules := j.shield.Rules
-	if len(rules.AllowedDomains)+len(rules.DeniedDomains) == 0 {
+	if !j.leadsOut() || len(rules.AllowedDomains)+len(rules.DeniedDomains) == 0 {
 		return
 	}
 	judged := map[string]bool{}

@@ -64,6 +64,7 @@ func (j *judgement) value(value any, place, key string) any {
 				delete(v, name)
 				continue
 			}
+			j.reachHosts(name, at, "")
 			v[name] = j.value(v[name], at, name)
 		}
 		return v
@@ -134,14 +135,14 @@ func severity(f dlp.Finding) string {
 
 func article(kind dlp.Kind) string { return "something of kind " + string(kind) }
 
+// leadsOut says whether what is judged names what will be reached.
+func (j *judgement) leadsOut() bool { return j.call.Stage == ToolPre || j.call.Stage == RetrievalPre }
+
 // reach judges which hosts and files a text names.
 func (j *judgement) reach(text, place, key string) {
-	if j.call.Stage != ToolPre && j.call.Stage != RetrievalPre {
-		return
-	}
 	j.reachHosts(text, place, key)
 	rules := j.shield.Rules
-	if len(rules.AllowedPathPrefixes) == 0 && len(rules.DeniedPathPrefixes) == 0 {
+	if !j.leadsOut() || len(rules.AllowedPathPrefixes) == 0 && len(rules.DeniedPathPrefixes) == 0 {
 		return
 	}
 	file, is := filePath(text, key)
