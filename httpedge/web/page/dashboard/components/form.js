@@ -10,7 +10,8 @@ import { errorText } from './failure.js';
  * @typedef {object} Field
  * @property {string} [type] string, integer, number, boolean, object, array
  * @property {string} [title] @property {string} [description] @property {any[]} [enum] @property {string[]} [names] of the enum's values
- * @property {string} [format] password, email, multiline, code
+ * @property {string} [format] password, email, multiline, code, file
+ * @property {string} [accept] the types of a file
  * @property {number} [minimum] @property {number} [maximum] @property {number} [maxLength]
  * @property {string} [autocomplete] @property {string} [placeholder]
  * @property {(value: any) => string} [check] what else is wrong with a value; '' = nothing
@@ -153,6 +154,8 @@ function Control({ name, id, field, value, error, needed, set, leave, autofocus 
   if (field.enum) {
     control = html`<select ...${common} value=${value} onChange=${onInput}><option value="">${t('form.choose')}</option>
       ${field.enum.map((/** @type {any} */ one, /** @type {number} */ i) => html`<option value=${one} key=${one}>${field.names?.[i] ?? one}</option>`)}</select>`;
+  } else if (field.format === 'file') {
+    control = html`<input ...${common} type="file" accept=${field.accept} onChange=${(/** @type {any} */ event) => set(event.target.files[0] ?? '')} />`;
   } else if (field.format === 'multiline' || field.format === 'code' || field.type === 'object' || field.type === 'array') {
     control = html`<textarea ...${common} class=${field.format === 'multiline' ? '' : 'code'} rows=${field.format === 'multiline' ? 4 : 6} spellcheck=${field.format === 'multiline'} value=${value} onInput=${onInput}></textarea>`;
   } else {
