@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -207,6 +208,12 @@ func TestConsoleModels(t *testing.T) {
 	b.tap("#make-first")
 	b.fill(`dialog [name="name"]`, "Quick")
 	b.fill(`dialog [name="modelId"]`, "quick-1")
+	for _, c := range []struct{ category, prices string }{
+		{"tts", "outputSecondPer1K inputCharacterPer1M"}, {"stt", "inputTokenPer1M outputTokenPer1M inputSecondPer1K"}, {"embedding", "inputTokenPer1M"}, {"llm", "inputTokenPer1M outputTokenPer1M cachedTokenPer1M"},
+	} {
+		b.choose(`dialog [name="category"]`, c.category)
+		b.see(`[...document.querySelectorAll('dialog input')].map((one) => one.name).filter((name) => /Per1/.test(name)).join(' ') === ` + strconv.Quote(c.prices))
+	}
 	b.fill(`dialog [name="inputTokenPer1M"]`, "1")
 	b.fill(`dialog [name="outputTokenPer1M"]`, "10")
 	b.tap(`dialog button[type="submit"]`)
