@@ -14,9 +14,9 @@ import (
 	"parley/httpedge/endpoint"
 )
 
-// PagePolicy is the content security policy of the pages: their own scripts, styles and images, calls to their own
-// origin, no framing, and no text that turns into HTML or code.
-const PagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
+// PagePolicy is the content security policy of the pages: their own scripts, styles and images, sound that they have made of an answer,
+// calls to their own origin, no framing, and no text that turns into HTML or code.
+const PagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src blob:; font-src 'self'; " +
 	"connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 

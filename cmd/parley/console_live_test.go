@@ -189,7 +189,7 @@ func consolePages(t *testing.T) (pages []*regexp.Regexp) {
 func TestConsoleOverview(t *testing.T) {
 	t.Parallel()
 	p := shared.of(t, accountsConfig)
-	owner, _, slug := company(t, p)
+	owner, email, slug := company(t, p)
 	agent := furnish(t, owner)
 	id, invited := owner.invite(t, "ola@"+slug+".test", "user")
 	ola := accept(t, p, invited)
@@ -214,6 +214,17 @@ func TestConsoleOverview(t *testing.T) {
 	}}).text("agent", "key")
 	waits := owner.done(t, "POST", consoleAPI+"/agents/responses", object1{"model": asks, "input": "hi"})
 	action := waits.at("pending_actions").list()[0].text("id")
+
+	tenant := owner.done(t, "POST", "/auth/login", object1{"email": email, "password": goodPassword}).text("tenant", "id")
+	operate(t, p, "PATCH", "/tenants/"+tenant, object1{"tier": "ON_PREMISE"}) // shields take a licence
+	shield := owner.done(t, "POST", consoleAPI+"/aegis/shields", object1{"name": "Care", "mode": "enforce", "rules": object1{"sideEffects": object1{"wipe": "destructive"}}}).text("shield", "id")
+	approval := owner.done(t, "POST", "/aegis/evaluate", object1{
+		"stage": "tool.pre", "shieldId": shield, "resource": object1{"type": "tool", "name": "wipe"},
+	}).text("approval", "approvalId")
+	owner.done(t, "POST", consoleAPI+"/guardrails", object1{"key": "rail", "name": "Rail", "rules": object1{"pii": object1{}}})
+	budget := owner.done(t, "POST", consoleAPI+"/budgets", object1{"daily_limit_usd": 100}).text("id")
+	limit := owner.done(t, "POST", "/quota/policies", object1{"domain": "llm", "limits": object1{"rateLimit": object1{"requests": object1{"perDay": 100}}}}).text("policy", "_id")
+	owner.done(t, "POST", consoleAPI+"/tracing/sessions", object1{"sessionId": "told 1", "threadId": "told", "events": []any{object1{"type": "llm_call"}}})
 
 	require.Eventually(t, func() bool { // sums are kept for a while
 		return owner.done(t, "GET", consoleAPI+"/overview", nil).number("usage", "today_usd") > 0
@@ -244,6 +255,12 @@ func TestConsoleOverview(t *testing.T) {
 		{project, "project", "/dashboard/projects/" + project, true},
 		{hook, "webhook", "/dashboard/webhooks/" + hook, false},
 		{delivery, "delivery", "/dashboard/webhooks/" + hook + "?delivery=" + delivery, false},
+		{shield, "shield", "/dashboard/shields/" + shield, true},
+		{approval, "approval", "/dashboard/approvals/" + approval, true},
+		{"rail", "guardrail", "/dashboard/guardrails/rail", true},
+		{budget, "budget", "/dashboard/budgets/" + budget, true},
+		{limit, "limit", "/dashboard/limits/" + limit, true},
+		{"told%201", "trace", "/dashboard/tracing/told?session=told+1", true},
 	} {
 		found := owner.done(t, "GET", consoleAPI+"/find/"+c.id, nil)
 		require.Equal(t, []string{c.kind, c.page}, []string{found.text("kind"), found.text("page")})

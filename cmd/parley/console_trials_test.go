@@ -69,6 +69,18 @@ func TestConsoleTriesModels(t *testing.T) {
 			"key": id, "name": id, "providerKey": "scripted", "category": category, "modelId": id, "pricing": object1{}, "settings": object1{},
 		})
 	}
+	const sentence = "Bir ses, duyulmak için."
+	sound := func(id string, body object1) answer {
+		return owner.call(t, "POST", consoleAPI+"/models/"+id+"/test", body)
+	}
+	a = sound("scripted-tts", object1{"input": sentence, "voice": "alloy", "response_format": "wav"})
+	require.Equal(t, "audio/wav", decode(t, a.text).text("audio", "content_type"), a.text)
+	a = sound("scripted-stt", object1{"audio": object1{"data": decode(t, a.text).text("audio", "data"), "fileName": "a\"\r\nb.wav"}})
+	require.Equal(t, sentence, decode(t, a.text).text("text"), a.text)
+	sound("scripted-tts", object1{"input": strings.Repeat("ş", 501)}).coded(400, "invalid_request")
+	sound("scripted-stt", object1{"audio": object1{"data": "?"}}).coded(400, "invalid_request")
+	sound("scripted-stt", object1{"audio": object1{"data": strings.Repeat("A", 3<<20)}}).coded(413, "body_too_large")
+	require.False(t, decode(t, sound("scripted-stt", object1{"audio": object1{"data": "AAAA"}}).text).flag("ok"), "no speech is heard in it")
 	spoken, heard := try(owner, "scripted-tts"), try(owner, "scripted-stt")
 	require.Equal(t, []any{200, 200}, []any{spoken.status, heard.status}, spoken.text+heard.text)
 	require.Contains(t, decode(t, spoken.text).text("text"), "bytes of audio/wav")

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -204,16 +208,22 @@ func TestConsoleModels(t *testing.T) {
 	b.tap("#make-first")
 	b.fill(`dialog [name="name"]`, "Quick")
 	b.fill(`dialog [name="modelId"]`, "quick-1")
+	for _, c := range []struct{ category, prices string }{
+		{"tts", "outputSecondPer1K inputCharacterPer1M"}, {"stt", "inputTokenPer1M outputTokenPer1M inputSecondPer1K"}, {"embedding", "inputTokenPer1M"}, {"llm", "inputTokenPer1M outputTokenPer1M cachedTokenPer1M"},
+	} {
+		b.choose(`dialog [name="category"]`, c.category)
+		b.see(`[...document.querySelectorAll('dialog input')].map((one) => one.name).filter((name) => /Per1/.test(name)).join(' ') === ` + strconv.Quote(c.prices))
+	}
 	b.fill(`dialog [name="inputTokenPer1M"]`, "1")
 	b.fill(`dialog [name="outputTokenPer1M"]`, "10")
 	b.tap(`dialog button[type="submit"]`)
 	b.see(`location.pathname.startsWith('/dashboard/models/quick') && ` + opened)
 	quick := b.text(`location.pathname`)
-	b.tap("#try-model")
+	b.tap(`#try button[type="submit"]`)
 	b.see(`document.querySelector('.outcome[data-outcome="error"]')?.textContent.includes('invalid_api_key')`)
 	b.checkConsole("model-failed")
 	open.Store(true)
-	b.tap("#try-model")
+	b.tap(`#try button[type="submit"]`)
 	b.see(`document.querySelector('.outcome[data-outcome="ok"]').textContent.includes('9 → 1 tokens') && document.querySelector('.outcome').textContent.includes('$0.000019')`)
 	b.checkConsole("model")
 	b.see(`['inputGuardrailKey', 'outputGuardrailKey'].every((name) => document.querySelector('.model-form select[name="' + name + '"]') !== null)`)
@@ -237,6 +247,42 @@ func TestConsoleModels(t *testing.T) {
 	b.tap("#delete")
 	b.tap("#confirm-yes")
 	b.see(`location.pathname === '/dashboard/models' && document.querySelector('.empty') !== null`)
+	b.checkSound(p)
 	b.words()
 	b.checkQuiet(p)
+}
+
+// checkSound: a person hears what a model makes of a text, and reads what another one hears in it.
+func (b *browser) checkSound(p *process) {
+	b.t.Helper()
+	const sentence = "Bir ses, duyulmak için."
+	b.ask("POST", "/models/providers", object1{"key": "scripted", "driver": "scripted"})
+	for category, id := range map[string]string{"tts": "scripted-tts", "stt": "scripted-stt"} {
+		b.ask("POST", "/models", object1{
+			"key": id, "name": id, "providerKey": "scripted", "category": category, "modelId": id, "pricing": object1{}, "settings": object1{},
+		})
+	}
+	folder := b.keepDownloads()
+	b.goTo(p, "/dashboard/models/scripted-tts")
+	b.tap(`#try button[type="submit"]`)
+	b.see(`document.querySelector('#try [name="input"]').getAttribute('aria-invalid') === 'true'`)
+	b.fill(`#try [name="input"]`, sentence)
+	b.tap(`#try button[type="submit"]`)
+	b.see(`document.querySelector('audio')?.duration > 0.2 && document.querySelector('#try blockquote').textContent === ` + fmt.Sprintf("%q", sentence))
+	b.checkConsole("model-speech")
+	b.tap(`#try a[download]`)
+	downloaded(b.t, folder, "speech.wav")
+
+	large := filepath.Join(b.t.TempDir(), "large.wav")
+	require.NoError(b.t, os.WriteFile(large, make([]byte, 2_000_001), 0o600))
+	b.goTo(p, "/dashboard/models/scripted-stt")
+	choose := func(file string) {
+		b.do(chromedp.SetUploadFiles(`#try input[type="file"]`, []string{file}))
+		b.tap(`#try button[type="submit"]`)
+	}
+	choose(large)
+	b.see(`document.querySelector('#try [role="alert"]')?.textContent.includes('2.0 MB') && document.querySelector('.outcome') === null`)
+	choose(filepath.Join(folder, "speech.wav"))
+	b.see(`document.querySelector('.outcome[data-outcome="ok"] pre')?.textContent === ` + fmt.Sprintf("%q", sentence))
+	b.checkConsole("model-heard")
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,19 +44,24 @@ var _ handler.Trials = (*trials)(nil)
 const (
 	// trialTokens is what a model that is tried may say: some think before they speak.
 	trialTokens = 256
+	// trialWord is spoken and heard where the caller chose nothing.
+	trialWord = "ok"
 	// trialText is how much of it is shown, in bytes.
 	trialText = 500
+	// trialHeard is how much of a transcription is shown, in bytes.
+	trialHeard = 16 << 10
 )
 
 // Model implements handler.Trials.
-func (t *trials) Model(ctx context.Context, caller endpoint.Caller, requestID, key string) (*handler.ModelOutcome, error) {
-	priced, record, ok := t.node.directory.agents.Model(caller.ProjectID, key)
+func (t *trials) Model(ctx context.Context, trial *handler.ModelTrial) (*handler.ModelOutcome, error) {
+	priced, record, ok := t.node.directory.agents.Model(trial.Caller.ProjectID, trial.Key)
 	if !ok {
 		return &handler.ModelOutcome{Error: &handler.TrialFailure{
 			Code: "model_not_usable", Message: "The model's provider is missing or disabled, or its credentials cannot be read",
 		}}, nil
 	}
-	body, ask := t.modelCall(record.GetCategory())
+	outcome := &handler.ModelOutcome{}
+	body, ask := t.modelCall(record.GetCategory(), trial, outcome)
 	if ask == nil {
 		return &handler.ModelOutcome{Error: &handler.TrialFailure{
 			Code: "not_supported", Message: "This server calls models of the categories llm, embedding, moderation, tts and stt only",
@@ -66,11 +72,11 @@ func (t *trials) Model(ctx context.Context, caller endpoint.Caller, requestID, k
 		return nil, err
 	}
 	call := &inference.Call{
-		TenantID: caller.TenantID, ProjectID: caller.ProjectID, UserID: caller.UserID, RequestID: requestID, Model: key, Body: fields,
+		TenantID: trial.Caller.TenantID, ProjectID: trial.Caller.ProjectID, UserID: trial.Caller.UserID, RequestID: trial.RequestID, Model: trial.Key, Body: fields,
 	}
 	begun := time.Now()
 	answer, err := ask(ctx, call)
-	outcome := &handler.ModelOutcome{LatencyMs: milliseconds(begun)}
+	outcome.LatencyMs = milliseconds(begun)
 	if err != nil {
 		failed, is := errors.AsType[*inference.Error](err)
 		switch {
@@ -84,12 +90,14 @@ func (t *trials) Model(ctx context.Context, caller endpoint.Caller, requestID, k
 		return outcome, nil
 	}
 	outcome.OK = true
-	t.take(outcome, answer, priced.GetPrice())
+	t.take(outcome, answer, priced.GetPrice(), len(trial.Recording) > 0)
 	return outcome, nil
 }
 
-// modelCall is what a model of a category is tried with; ask is nil for one that is not called here.
-func (t *trials) modelCall(category string) (body string, ask func(context.Context, *inference.Call) ([]byte, error)) {
+// modelCall is what a model of a category is tried with; ask is nil for one that is not called here. Speech goes into the outcome.
+func (t *trials) modelCall(
+	category string, trial *handler.ModelTrial, outcome *handler.ModelOutcome,
+) (body string, ask func(context.Context, *inference.Call) ([]byte, error)) {
 	switch category {
 	case "llm":
 		return fmt.Sprintf(`{"messages":[{"role":"user","content":"Say ok."}],"max_tokens":%d}`, trialTokens), t.caller.Chat
@@ -98,19 +106,22 @@ func (t *trials) modelCall(category string) (body string, ask func(context.Conte
 	case "moderation":
 		return `{"input":"ok"}`, t.caller.Moderate
 	case "tts":
-		return `{"input":"ok"}`, func(ctx context.Context, call *inference.Call) ([]byte, error) {
+		return speechTrial(trial), func(ctx context.Context, call *inference.Call) ([]byte, error) {
 			made, err := t.caller.Speak(ctx, call)
 			if err != nil {
 				return nil, err
 			}
+			outcome.Audio = &handler.TrialSound{ContentType: made.ContentType, Data: base64.StdEncoding.EncodeToString(made.Audio)}
 			return json.Marshal(map[string]string{"text": fmt.Sprintf("%d bytes of %s", len(made.Audio), made.ContentType)})
 		}
 	case "stt":
 		return `{}`, func(ctx context.Context, call *inference.Call) ([]byte, error) {
-			const text = "ok"
-			sound := append(wave.Head(wave.Rate, wave.Size(text)), wave.Speak(text)...)
+			sound, name, kind := trial.Recording, cmp.Or(trial.FileName, "recording"), trial.ContentType
+			if len(sound) == 0 {
+				sound, name, kind = append(wave.Head(wave.Rate, wave.Size(trialWord)), wave.Speak(trialWord)...), "ok.wav", "audio/wav"
+			}
 			return t.caller.Transcribe(ctx, call, &inference.Recording{
-				Audio: bytes.NewReader(sound), Size: int64(len(sound)), FileName: "ok.wav", ContentType: "audio/wav",
+				Audio: bytes.NewReader(sound), Size: int64(len(sound)), FileName: name, ContentType: kind,
 			})
 		}
 	default:
@@ -118,8 +129,19 @@ func (t *trials) modelCall(category string) (body string, ask func(context.Conte
 	}
 }
 
-// take tells of an answer.
-func (*trials) take(outcome *handler.ModelOutcome, answer []byte, price *agentpb.Price) {
+// speechTrial is the request of a text that is spoken.
+func speechTrial(trial *handler.ModelTrial) string {
+	body := rawjson.AppendString([]byte(`{"input":`), cmp.Or(strings.TrimSpace(trial.Input), trialWord))
+	for name, value := range map[string]string{"voice": trial.Voice, "response_format": trial.Format} {
+		if value != "" {
+			body = rawjson.AppendString(append(body, `,"`+name+`":`...), value)
+		}
+	}
+	return string(append(body, '}'))
+}
+
+// take tells of an answer, in whole as far as it is what was heard of a recording.
+func (*trials) take(outcome *handler.ModelOutcome, answer []byte, price *agentpb.Price, heard bool) {
 	var said struct {
 		Text    string `json:"text"`
 		Choices []struct {
@@ -136,7 +158,11 @@ func (*trials) take(outcome *handler.ModelOutcome, answer []byte, price *agentpb
 	if json.Unmarshal(answer, &said) != nil {
 		return
 	}
-	outcome.Text = model.Head(said.Text, trialText)
+	most := trialText
+	if heard {
+		most = trialHeard
+	}
+	outcome.Text = model.Head(said.Text, most)
 	if len(said.Choices) > 0 {
 		outcome.Text = model.Head(said.Choices[0].Message.Content, trialText)
 	}

@@ -11,12 +11,16 @@ import (
 	"parley/actors/core/entity"
 	"parley/actors/core/failure"
 	"parley/actors/core/identity"
+	"parley/actors/core/quota"
 	"parley/actors/core/subscription"
+	"parley/actors/core/tracing"
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/endpoint"
+	"parley/proto/approvalpb"
 	"parley/proto/conversationpb"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
+	"parley/proto/tracepb"
 	"parley/proto/webhookpb"
 )
 
@@ -31,13 +35,13 @@ const (
 type Reach func(caller endpoint.Caller) subscription.Reach
 
 type findIn struct {
-	ID string `path:"id" doc:"An id of any kind, or the key of an agent, a model or a provider"`
+	ID string `path:"id" doc:"An id of any kind, the key of an agent, a model, a provider or a guardrail, or what a program calls a session that it reported"`
 }
 
 // foundOut says what an id is.
 type foundOut struct {
-	Kind    string  `json:"kind" enum:"session,action,run,task,webhook,delivery,agent,model,provider,user,token,project"`
-	ID      string  `json:"id" doc:"As its page has it: of agents and models the key"`
+	Kind    string  `json:"kind" enum:"session,action,run,task,webhook,delivery,agent,model,provider,user,token,project,shield,approval,guardrail,budget,limit,trace"`
+	ID      string  `json:"id" doc:"As its page has it: of agents, models and guardrails the key"`
 	Page    string  `json:"page" doc:"Where its page is on this origin"`
 	Session *string `json:"session_id" doc:"Of what is part of a session"`
 }
@@ -81,6 +85,12 @@ func (a *api) finders() []finder {
 		{"", access.Agents, a.findAgent},
 		{"", access.Models, a.findModel},
 		{"", access.Models, a.findProvider},
+		{"", access.Guardrails, a.findGuardrail},
+		{"shd_", "aegis", a.findShield},
+		{"", "aegis", a.findApproval},
+		{"qp_", access.Models, a.findBudget},
+		{"qp_", access.Projects, a.findLimit},
+		{"", "tracing", a.findTrace},
 	}
 }
 
@@ -221,4 +231,75 @@ func (a *api) findProvider(ctx context.Context, key string) (*foundOut, error) {
 		return nil, err
 	}
 	return pageOf("provider", key, "models", "providers", key), nil
+}
+
+func (a *api) findGuardrail(ctx context.Context, key string) (*foundOut, error) {
+	if _, err := a.Catalog.Guardrail(ctx, endpoint.CallerFrom(ctx).ProjectID, key); err != nil {
+		return nil, err
+	}
+	return pageOf("guardrail", key, "guardrails", key), nil
+}
+
+func (a *api) findShield(ctx context.Context, id string) (*foundOut, error) {
+	caller := endpoint.CallerFrom(ctx)
+	if _, err := a.Catalog.Shield(ctx, caller.TenantID, caller.ProjectID, id); err != nil {
+		return nil, err
+	}
+	return pageOf("shield", id, "shields", id), nil
+}
+
+func (a *api) findApproval(ctx context.Context, id string) (*foundOut, error) {
+	if !a.Aegis.IsApproval(id) {
+		return nil, nothingFound()
+	}
+	caller := endpoint.CallerFrom(ctx)
+	_, err := entity.Read[*approvalpb.ApprovalReply](ctx, a.Entities, &approvalpb.ApprovalQuery{Id: id, TenantId: caller.TenantID, ProjectId: caller.ProjectID})
+	if err != nil {
+		return nil, err
+	}
+	return pageOf("approval", id, "approvals", id), nil
+}
+
+// findBudget finds a quota policy that spends; the others are limits, which another service has.
+func (a *api) findBudget(ctx context.Context, id string) (*foundOut, error) {
+	limits, err := a.limits(ctx, id)
+	if err != nil || limits.Budget == nil {
+		return nil, cmp.Or(err, error(nothingFound()))
+	}
+	return pageOf("budget", id, "budgets", id), nil
+}
+
+func (a *api) findLimit(ctx context.Context, id string) (*foundOut, error) {
+	if _, err := a.limits(ctx, id); err != nil {
+		return nil, err
+	}
+	return pageOf("limit", id, "limits", id), nil
+}
+
+func (a *api) limits(ctx context.Context, id string) (*quota.Limits, error) {
+	policy, err := a.Catalog.Policy(ctx, handler.Maker(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	return quota.LimitsOf(policy)
+}
+
+// findTrace finds a session that a program reported, by the name that it gave it.
+func (a *api) findTrace(ctx context.Context, name string) (*foundOut, error) {
+	if a.CanTrace != nil && !a.CanTrace() {
+		return nil, nothingFound()
+	}
+	caller := endpoint.CallerFrom(ctx)
+	id := a.IDs.NewIDFrom(tracing.Prefix, caller.TenantID+"/"+caller.ProjectID+"/"+name)
+	reply, err := entity.Read[*tracepb.SessionReply](ctx, a.Entities, &tracepb.SessionQuery{Id: id})
+	if err != nil {
+		return nil, err
+	}
+	thread := name // it may be a thread of its own
+	if reply.GetSession().GetThread() != "" {
+		thread = reply.GetSession().GetRecord().GetThreadId()
+	}
+	found := pageOf("trace", name, "tracing", thread)
+	found.Page += "?session=" + url.QueryEscape(name)
+	return found, nil
 }

@@ -2,8 +2,10 @@ package console
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"time"
+	"unicode/utf8"
 
 	"parley/actors/core/failure"
 	"parley/httpedge/clientapi/handler"
@@ -19,6 +21,10 @@ const (
 	maxTrials = 32
 	// maxTrialBody bounds the arguments of a tool, with what they are packed in: the tool takes 64 KiB of them.
 	maxTrialBody = 96 << 10
+	// maxSpoken bounds the text that a model is tried with, in characters.
+	maxSpoken = 500
+	// maxRecordingBody bounds a recording, in base64 and with what it is packed in: the page sends 2 MB.
+	maxRecordingBody = 3 << 20
 )
 
 // trialRoutes are calls of models and tools as people make them to see whether they work. Whoever may change a model or an agent may.
@@ -38,8 +44,9 @@ func (a *api) trialRoutes() []endpoint.Route {
 		endpoint.On("POST /agents/{agentKey}/tools/test", write, a.tryTool, tag, limit, endpoint.MaxBody(maxTrialBody),
 			endpoint.Errors(noAgent, failurepb.Code_NOT_FOUND, invalid, failurepb.Code_ACTION_FORBIDDEN, failurepb.Code_TOO_LARGE, busy),
 			endpoint.Summary("Call a tool of the agent's draft with arguments of one's own, as a turn would")),
-		endpoint.On("POST /models/{id}/test", "models:write", a.tryModel, tag, limit, endpoint.Errors(failurepb.Code_MODEL_NOT_FOUND, busy),
-			endpoint.Summary("Call the model with a few words; it costs what they cost")),
+		endpoint.On("POST /models/{id}/test", "models:write", a.tryModel, tag, limit, endpoint.MaxBody(maxRecordingBody),
+			endpoint.Errors(failurepb.Code_MODEL_NOT_FOUND, invalid, failurepb.Code_TOO_LARGE, busy),
+			endpoint.Summary("Call the model with a few words, or a short recording; it costs what they cost")),
 	}
 }
 
@@ -55,12 +62,34 @@ func (a *api) trial(ctx context.Context) (bounded context.Context, leave func(),
 }
 
 type trialModelIn struct {
-	ID string `path:"id" doc:"Id or key"`
+	ID     string      `path:"id" doc:"Id or key"`
+	Input  string      `json:"input" doc:"For a model of category tts: the text, of at most 500 characters; a word when absent"`
+	Voice  string      `json:"voice" doc:"Of the provider"`
+	Format string      `json:"response_format" enum:"mp3,opus,aac,flac,wav,pcm"`
+	Audio  *trialAudio `json:"audio" doc:"For a model of category stt: the recording; a word when absent"`
+}
+
+type trialAudio struct {
+	Data        string `json:"data" required:"true" doc:"base64"`
+	FileName    string `json:"fileName"`
+	ContentType string `json:"contentType"`
 }
 
 func (a *api) tryModel(ctx context.Context, in *trialModelIn) (*handler.ModelOutcome, error) {
-	caller := endpoint.CallerFrom(ctx)
-	model, err := a.Catalog.Model(ctx, caller.ProjectID, in.ID)
+	trial := &handler.ModelTrial{
+		Caller: endpoint.CallerFrom(ctx), RequestID: endpoint.RequestIDFrom(ctx), Input: in.Input, Voice: in.Voice, Format: in.Format,
+	}
+	if utf8.RuneCountInString(in.Input) > maxSpoken {
+		return nil, handler.Invalid(failure.AtMostCharacters).In("input").Param("most", maxSpoken)
+	}
+	if in.Audio != nil {
+		recording, err := base64.StdEncoding.DecodeString(in.Audio.Data)
+		if err != nil || len(recording) == 0 {
+			return nil, handler.Invalid(failure.FileNotBase64).In("audio").Param("name", "audio")
+		}
+		trial.Recording, trial.FileName, trial.ContentType = recording, in.Audio.FileName, in.Audio.ContentType
+	}
+	model, err := a.Catalog.Model(ctx, trial.Caller.ProjectID, in.ID)
 	if err != nil {
 		return nil, handler.RecordError(err)
 	}
@@ -69,7 +98,8 @@ func (a *api) tryModel(ctx context.Context, in *trialModelIn) (*handler.ModelOut
 		return nil, err
 	}
 	defer leave()
-	return a.Console.Trials.Model(bounded, caller, endpoint.RequestIDFrom(ctx), model.GetKey())
+	trial.Key = model.GetKey()
+	return a.Console.Trials.Model(bounded, trial)
 }
 
 type trialAgentIn struct {

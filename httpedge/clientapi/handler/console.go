@@ -25,11 +25,21 @@ type Console struct {
 // Trials calls models and tools as turns and the gateway do: by the same executors, through the same guard, with the same limits.
 type Trials interface {
 	// Model calls a model of the caller's project with a tiny input. What the provider refuses is in the outcome.
-	Model(ctx context.Context, caller endpoint.Caller, requestID, key string) (*ModelOutcome, error)
+	Model(ctx context.Context, trial *ModelTrial) (*ModelOutcome, error)
 	// Tools are what the newest draft of an agent may call, in the order of their names. nil = there is no such agent.
 	Tools(ctx context.Context, projectID, agentKey string) (*ToolsView, error)
 	// Tool runs a tool of that draft. allow is asked for a call that needs a person's approval.
 	Tool(ctx context.Context, trial *ToolTrial, allow func(args []byte) error) (*ToolOutcome, error)
+}
+
+// ModelTrial names the call, and what is spoken or heard where the caller chose it.
+type ModelTrial struct {
+	Caller         endpoint.Caller
+	RequestID, Key string
+
+	Input, Voice, Format  string // of speech; empty = a word, and what the gateway takes then
+	Recording             []byte // of a transcription; empty = one that is made here
+	FileName, ContentType string
 }
 
 // ModelOutcome is what a call of a model came to.
@@ -39,8 +49,15 @@ type ModelOutcome struct {
 	InputTokens  int64         `json:"input_tokens"`
 	OutputTokens int64         `json:"output_tokens"`
 	CostUSD      *float64      `json:"cost_usd" doc:"null when it is not known"`
-	Text         string        `json:"text" doc:"The beginning of what it said; of speech its size and type"`
+	Text         string        `json:"text" doc:"The beginning of what it said or heard; of speech its size and type"`
+	Audio        *TrialSound   `json:"audio" doc:"Speech that was made"`
 	Error        *TrialFailure `json:"error"`
+}
+
+// TrialSound is speech.
+type TrialSound struct {
+	ContentType string `json:"content_type"`
+	Data        string `json:"data" doc:"base64"`
 }
 
 // TrialFailure is why a call failed. It is safe to show.

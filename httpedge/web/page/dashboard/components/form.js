@@ -10,10 +10,12 @@ import { errorText } from './failure.js';
  * @typedef {object} Field
  * @property {string} [type] string, integer, number, boolean, object, array
  * @property {string} [title] @property {string} [description] @property {any[]} [enum] @property {string[]} [names] of the enum's values
- * @property {string} [format] password, email, multiline, code
+ * @property {string} [format] password, email, multiline, code, file
+ * @property {string} [accept] the types of a file
  * @property {number} [minimum] @property {number} [maximum] @property {number} [maxLength]
  * @property {string} [autocomplete] @property {string} [placeholder]
  * @property {(value: any) => string} [check] what else is wrong with a value; '' = nothing
+ * @property {(raw: Record<string, any>) => boolean} [when] what is written asks for it; otherwise it is neither shown nor sent
  * @property {string[]} [said] what refusals of the server call it, where that is not its name
  */
 
@@ -79,10 +81,11 @@ export function Form({ schema, value = {}, submit, onSubmit, onChange, extra, be
   const id = useID();
   const earlier = useRef(raw);
 
+  const asked = Object.entries(schema.properties).filter(([, field]) => !field.when || field.when(raw));
   const collect = () => {
     /** @type {Record<string, any>} */ const result = {};
     /** @type {Record<string, string>} */ const wrong = {};
-    for (const [name, field] of Object.entries(schema.properties)) {
+    for (const [name, field] of asked) {
       const one = read(field, raw[name]);
       const more = one.error === undefined && one.value !== undefined && field.check?.(one.value);
       if (one.error || more) wrong[name] = one.error || String(more);
@@ -128,7 +131,7 @@ export function Form({ schema, value = {}, submit, onSubmit, onChange, extra, be
     }
   };
   return html`<form class="form" onSubmit=${send} noValidate>
-    <fieldset class="bare" disabled=${!submit}>${Object.entries(schema.properties).map(([name, field], i) => html`<${Control} key=${name} name=${name} id=${`${id}-${name}`} field=${field} value=${raw[name]} error=${errors[name]}
+    <fieldset class="bare" disabled=${!submit}>${asked.map(([name, field], i) => html`<${Control} key=${name} name=${name} id=${`${id}-${name}`} field=${field} value=${raw[name]} error=${errors[name]}
       leave=${() => judge(name)} needed=${schema.required?.includes(name)} autofocus=${autofocus && i === 0} set=${(/** @type {any} */ to) => set(name, to)} />`)}
     ${before}</fieldset>
     ${failed && html`<p class="bad" role="alert">${failed}</p>`}
@@ -153,6 +156,8 @@ function Control({ name, id, field, value, error, needed, set, leave, autofocus 
   if (field.enum) {
     control = html`<select ...${common} value=${value} onChange=${onInput}><option value="">${t('form.choose')}</option>
       ${field.enum.map((/** @type {any} */ one, /** @type {number} */ i) => html`<option value=${one} key=${one}>${field.names?.[i] ?? one}</option>`)}</select>`;
+  } else if (field.format === 'file') {
+    control = html`<input ...${common} type="file" accept=${field.accept} onChange=${(/** @type {any} */ event) => set(event.target.files[0] ?? '')} />`;
   } else if (field.format === 'multiline' || field.format === 'code' || field.type === 'object' || field.type === 'array') {
     control = html`<textarea ...${common} class=${field.format === 'multiline' ? '' : 'code'} rows=${field.format === 'multiline' ? 4 : 6} spellcheck=${field.format === 'multiline'} value=${value} onInput=${onInput}></textarea>`;
   } else {

@@ -5,6 +5,8 @@ import { t } from '../messages.js';
 
 const categories = ['llm', 'embedding', 'rerank', 'stt', 'tts', 'ocr', 'moderation'];
 const prices = ['inputTokenPer1M', 'outputTokenPer1M', 'cachedTokenPer1M', 'inputSecondPer1K', 'outputSecondPer1K', 'inputCharacterPer1M'];
+/** The prices that calls of a category are counted by. Nothing is counted by the others; one that a model has all the same is shown. @type {Record<string, string[]>} */
+const counted = { llm: prices.slice(0, 3), stt: ['inputTokenPer1M', 'outputTokenPer1M', 'inputSecondPer1K'], tts: ['inputCharacterPer1M', 'outputSecondPer1K'] };
 const drivers = ['openai', 'openai-responses', 'openai-compatible', 'azure', 'anthropic', 'scripted'];
 
 /** @param {any[]} providers @param {any[]} [guardrails] @param {any} [model] as it is @returns {import('../components/form.js').Schema} */
@@ -15,7 +17,8 @@ export function modelFields(providers, guardrails = [], model = null) {
       providerKey: { title: t('models.provider'), enum: providers.map((one) => one.key), names: providers.map((one) => one.label || one.key) },
       modelId: { title: t('models.modelId'), description: t('models.modelId.about') },
       category: { title: t('models.category'), enum: categories, names: categories.map((one) => t(`models.category.${one}`)) },
-      ...Object.fromEntries(prices.map((name) => [name, { title: t(`models.${name}`), type: 'number', minimum: 0, maximum: 1_000_000 }])),
+      ...Object.fromEntries(prices.map((name) => [name, { title: t(`models.${name}`), type: 'number', minimum: 0, maximum: 1_000_000,
+        when: (/** @type {any} */ raw) => (counted[raw.category] || ['inputTokenPer1M']).includes(name) || model?.pricing?.[name] !== undefined }])),
       supportsToolCalls: { title: t('models.tools'), type: 'boolean' }, isMultimodal: { title: t('models.images'), type: 'boolean' },
       ...railFields('models', guardrails, model),
       keeps: { title: t('models.cache'), type: 'boolean', description: t('models.cache.about') },
