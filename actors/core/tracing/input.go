@@ -162,16 +162,18 @@ func (in *EventInput) Event(newID func() string) *tracepb.Happening {
 	if id == "" {
 		id = newID()
 	}
+	taken := cmp.Or(in.InputTokens, u.InputTokens, u.SnakeInputTokens, u.PromptTokens)
+	made := cmp.Or(in.OutputTokens, u.OutputTokens, u.SnakeOutputTokens, u.CompletionTokens)
 	return &tracepb.Happening{
 		Id: id, Type: cmp.Or(cut(in.Type, MaxID), "custom"), Label: cut(in.Label, MaxID), Sequence: int64(in.Sequence), Timestamp: int64(in.Timestamp),
 		Status: cut(in.Status, MaxID), Error: cut(textOf(in.Error), maxText), Models: in.models(),
 		TraceId: cut(in.TraceID, MaxID), SpanId: cut(in.SpanID, MaxID), ParentSpanId: cut(in.ParentSpanID, MaxID),
 		ToolName: cut(in.ToolName, MaxID), ToolExecutionId: cut(in.ToolExecutionID, MaxID),
 		Numbers: &tracepb.Numbers{
-			InputTokens:       int64(cmp.Or(in.InputTokens, u.InputTokens, u.SnakeInputTokens, u.PromptTokens)),
-			OutputTokens:      int64(cmp.Or(in.OutputTokens, u.OutputTokens, u.SnakeOutputTokens, u.CompletionTokens)),
+			InputTokens:       int64(taken),
+			OutputTokens:      int64(made),
 			CachedInputTokens: int64(cmp.Or(in.CachedInputTokens, u.CachedInputTokens, u.SnakeCachedInputTokens)),
-			TotalTokens:       int64(cmp.Or(in.TotalTokens, u.TotalTokens, u.SnakeTotalTokens)),
+			TotalTokens:       int64(cmp.Or(in.TotalTokens, u.TotalTokens, u.SnakeTotalTokens, taken+made)),
 			BytesIn:           int64(cmp.Or(in.In, in.Request)), BytesOut: int64(cmp.Or(in.Out, in.Response)), DurationMs: int64(in.DurationMs),
 		},
 		ActorName: cut(actor.Name, MaxID), ActorRole: cut(actor.Role, MaxID), ActorScope: cut(actor.Scope, MaxID),

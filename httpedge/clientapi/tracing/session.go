@@ -33,7 +33,7 @@ type eventNumbers struct {
 	InputTokens       int64 `json:"inputTokens"`
 	OutputTokens      int64 `json:"outputTokens"`
 	CachedInputTokens int64 `json:"cachedInputTokens"`
-	TotalTokens       int64 `json:"totalTokens" doc:"As it was reported; 0 = not said"`
+	TotalTokens       int64 `json:"totalTokens" doc:"As it was reported, else the sum of input and output"`
 	DurationMs        int64 `json:"durationMs"`
 	BytesIn           int64 `json:"bytesIn"`
 	BytesOut          int64 `json:"bytesOut"`
