@@ -373,7 +373,7 @@ func TestTraceEvents(t *testing.T) {
 	require.Equal(t, map[string]any{
 		"number": 1.0, "id": "a", "type": "llm_call", "label": "chat", "sequence": 7.0, "timestamp": "2026-01-02T03:04:05.000Z", "status": "", "error": "",
 		"modelNames": []any{"m1"}, "traceId": nil, "spanId": "x", "parentSpanId": "r", "toolName": "", "toolExecutionId": "", "inputTokens": 3.0, "outputTokens": 0.0,
-		"cachedInputTokens": 0.0, "totalTokens": 0.0, "durationMs": 20.0, "bytesIn": 0.0, "bytesOut": 0.0, "actor": map[string]any{"name": "n", "role": "r", "scope": "tool"},
+		"cachedInputTokens": 0.0, "totalTokens": 3.0, "durationMs": 20.0, "bytesIn": 0.0, "bytesOut": 0.0, "actor": map[string]any{"name": "n", "role": "r", "scope": "tool"},
 		"sections": []any{map[string]any{"label": "In", "content": "<b>"}}, "toolDetails": map[string]any{"input": 1.0}, "metadata": map[string]any{"k": "v"},
 	}, events[0])
 	_, got = k.ask(token, "GET", "/tracing/sessions/s?limit=2&after=2", "")

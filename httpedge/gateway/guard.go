@@ -207,9 +207,10 @@ func (c *check) parts(parts []any, cleaned bool) (left []any) {
 		case first == nil:
 			first, left = members, append(left, part)
 		}
+		text, _ := members["text"].(string)
 		texts++
 		alone.Add(found)
-		whole.WriteString(members["text"].(string)) //nolint:forcetypeassert // it is one
+		whole.WriteString(text)
 	}
 	if texts < 2 {
 		return parts

@@ -139,14 +139,20 @@ func TestGuardedParts(t *testing.T) {
 		"in": `{"pii":{"categories":{"email":"","iban":"flag"}},"wordFilter":{"words":["falcon"],"action":"block"}}`, "out": `{"pii":{}}`,
 	})
 	for _, c := range []struct{ parts, sent, verdict string }{
-		{`{"type":"text","text":"I am bob@exa"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}},{"type":"text","text":"mple.com."}`,
+		{
+			`{"type":"text","text":"I am bob@exa"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}},{"type":"text","text":"mple.com."}`,
 			`[{"text":"I am [REDACTED:email].","type":"text"},{"image_url":{"url":"data:image/png;base64,AA=="},"type":"image_url"}]`,
-			"gateway input relayed redact in: 1 pii/email"},
-		{`{"type":"text","text":"bob@example.com DE89 3704 0044 0532 0130 00 "},{"type":"text","text":"and ada@exam"},{"type":"text","text":"ple.com"}`,
+			"gateway input relayed redact in: 1 pii/email",
+		},
+		{
+			`{"type":"text","text":"bob@example.com DE89 3704 0044 0532 0130 00 "},{"type":"text","text":"and ada@exam"},{"type":"text","text":"ple.com"}`,
 			`[{"text":"[REDACTED:email] DE89 3704 0044 0532 0130 00 and [REDACTED:email]","type":"text"}]`,
-			"gateway input relayed redact in: 2 pii/email 1 pii/iban"},
-		{`{"type":"text","text":"ada@example.com"},{"type":"text","text":"hi"}`,
-			`[{"text":"[REDACTED:email]","type":"text"},{"text":"hi","type":"text"}]`, "gateway input relayed redact in: 1 pii/email"},
+			"gateway input relayed redact in: 2 pii/email 1 pii/iban",
+		},
+		{
+			`{"type":"text","text":"ada@example.com"},{"type":"text","text":"hi"}`,
+			`[{"text":"[REDACTED:email]","type":"text"},{"text":"hi","type":"text"}]`, "gateway input relayed redact in: 1 pii/email",
+		},
 		{`{"type":"text","text":"fal"},{"type":"text","text":"con"}`, "", "gateway input relayed block in: 1 word_filter/word"},
 	} {
 		status, _, body := k.post("/chat/completions", `{"model":"relayed","messages":[{"role":"user","content":[`+c.parts+`]}]}`)
@@ -155,7 +161,9 @@ func TestGuardedParts(t *testing.T) {
 			continue
 		}
 		require.Equal(t, 200, status, body)
-		var sent struct{ Messages []struct{ Content json.RawMessage } }
+		var sent struct {
+			Messages []struct{ Content json.RawMessage }
+		}
 		require.NoError(t, json.Unmarshal(<-k.asked, &sent))
 		require.JSONEq(t, c.sent, string(sent.Messages[0].Content))
 	}

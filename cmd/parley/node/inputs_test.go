@@ -41,13 +41,17 @@ func TestBodiesFillNothingElse(t *testing.T) {
 				continue
 			}
 			path := mounted.Prefix + route.Path
-			status, want, answer := inputs.send(route, path, examples[route.Handler])
+			example := examples[route.Handler]
+			if example == nil { // what it needs is nothing
+				example = map[string]any{}
+			}
+			status, want, answer := inputs.send(route, path, example)
 			for _, value := range []any{"other", 5, nil, []string{"other"}, map[string]any{"other": true}} {
 				body := map[string]any{}
 				for _, name := range names {
 					body[name] = value
 				}
-				for name, sent := range examples[route.Handler] {
+				for name, sent := range example {
 					body[name] = sent
 				}
 				gotStatus, got, gotAnswer := inputs.send(route, path, body)
