@@ -242,8 +242,10 @@ func TestReadmeCommands(t *testing.T) {
 }
 
 // TestReadmeTutorial pastes the tutorial: its node is killed twice, and what it says of that is so.
+//
+// It begins its node twice more at an address of the loopback interface that all tests share: beside others somebody's connection may have it
+// at that moment.
 func TestReadmeTutorial(t *testing.T) {
-	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: runs processes")
 	}
