@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"time"
 
+	"parley/actors/core/letters"
 	"parley/actors/provider"
 	"parley/actors/stranger"
-	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 )
 
@@ -148,4 +148,4 @@ func cutShort() *Error {
 }
 
 // shorten cuts a name from the request to the length that an error quotes.
-func shorten(text string) string { return model.Head(text, 128) }
+func shorten(text string) string { return letters.Head(text, 128) }

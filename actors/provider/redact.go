@@ -5,8 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
+	"parley/actors/core/letters"
 	"parley/proto/agentpb"
 )
 
@@ -87,17 +87,5 @@ func (r Redactor) Clean(text string, limit int) string {
 		}
 		return c
 	}, text)
-	return Shorten(strings.Join(strings.Fields(text), " "), limit)
-}
-
-// Shorten cuts a text to limit bytes, marked by dots.
-func Shorten(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	end := limit
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "..."
+	return letters.Shorten(strings.Join(strings.Fields(text), " "), limit)
 }

@@ -3,10 +3,11 @@ package schema
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"parley/actors/core/letters"
 )
 
 const (
@@ -97,14 +98,5 @@ func quoted(leaf *jsonschema.ValidationError) (bytes int) {
 	return bytes
 }
 
-// shorten cuts a text, which may quote the value, at a character boundary.
-func shorten(text string) string {
-	if len(text) <= maxFindingBytes {
-		return text
-	}
-	cut := maxFindingBytes
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "..."
-}
+// shorten cuts a text, which may quote the value.
+func shorten(text string) string { return letters.Shorten(text, maxFindingBytes) }

@@ -4,7 +4,7 @@ import (
 	"container/list"
 	"sync"
 
-	"parley/actors/turn/model"
+	"parley/actors/core/letters"
 )
 
 // maxTexts bounds the texts of documents that are kept, in bytes. Each counts for minText beside its length.
@@ -53,7 +53,7 @@ func (t *texts) find(id string, limit int) (docText, bool) {
 	}
 	t.mu.order.MoveToFront(element)
 	found := *known
-	found.text = model.Head(known.text, limit)
+	found.text = letters.Head(known.text, limit)
 	return found, true
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"parley/actors/core/aegis"
 	"parley/actors/core/guardrail"
+	"parley/actors/core/letters"
 	"parley/actors/guard"
 	"parley/actors/provider"
 	"parley/actors/turn/model"
@@ -57,7 +58,7 @@ func newTitle(l *modelLoop) *title {
 	if later || !l.run.job.Untitled || !l.agent.GetExperience().GetTitles() || strings.TrimSpace(l.run.job.UserMessage.GetContent()) == "" {
 		return nil
 	}
-	text := model.Head(l.run.job.UserMessage.GetContent(), titleSource)
+	text := letters.Head(l.run.job.UserMessage.GetContent(), titleSource)
 	maker := titleMaker(l.agent, text)
 	if maker.GetProvider() == agentpb.Provider_CONNECTED {
 		return standIn(l, text)

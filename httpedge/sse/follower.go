@@ -1,8 +1,7 @@
 package sse
 
 import (
-	"unicode/utf8"
-
+	"parley/actors/core/letters"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -128,7 +127,7 @@ func (f *follower) sendPiece(t *topic, cache *renderedDeltas, on lane) (more boo
 		if offset == len(run.Text) {
 			return false
 		}
-		run.Text = upTo(run.Text, offset+t.hub.cfg.QueueBytes/2)
+		run.Text = letters.Head(run.Text, offset+t.hub.cfg.QueueBytes/2)
 		frame = cache.delta(f, run, offset)
 	}
 	f.holds(run, t.gen)
@@ -136,17 +135,6 @@ func (f *follower) sendPiece(t *topic, cache *renderedDeltas, on lane) (more boo
 		f.conn.push(frame, on)
 	}
 	return len(run.Text) < len(t.run.Text)
-}
-
-// upTo cuts a text at the start of a character.
-func upTo(text []byte, end int) []byte {
-	if end >= len(text) {
-		return text
-	}
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end]
 }
 
 // renderedDeltas caches the renderings of one delta while it is fanned out.

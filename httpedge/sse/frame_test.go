@@ -8,7 +8,6 @@ import (
 	"net/http/httputil"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -89,14 +88,4 @@ func TestUnchunked(t *testing.T) {
 	require.Empty(t, Unchunked(Frame(lastChunk)))
 	require.Empty(t, Unchunked(nil))
 	require.NotContains(t, string(responseHead(nil, true)), "chunked")
-}
-
-func TestTextIsCutBetweenCharacters(t *testing.T) {
-	text := []byte("aäö€")
-	for end := range len(text) + 3 {
-		piece := upTo(text, end)
-		require.True(t, utf8.Valid(piece))
-		require.LessOrEqual(t, len(piece), end)
-		require.Greater(t, len(piece)+3, min(end, len(text)))
-	}
 }

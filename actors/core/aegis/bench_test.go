@@ -3,6 +3,7 @@ package aegis_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -87,5 +88,23 @@ func BenchmarkStream(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(pieces)), "ns/piece")
 		})
+	}
+}
+
+// BenchmarkHosts judges as many hosts as 30 KB name, by as many domains as a shield has.
+func BenchmarkHosts(b *testing.B) {
+	var rules aegis.Rules
+	for i := range 100 {
+		rules.AllowedDomains = append(rules.AllowedDomains, fmt.Sprintf("*.d%d.example.com", i))
+	}
+	var text strings.Builder
+	for i := range 3_000 {
+		fmt.Fprintf(&text, "//%x.com ", i)
+	}
+	judge := shield(func(s *aegis.Shield) { s.Rules = rules })
+	call := tool("fetch", `{"note":"`+text.String()+`"}`)
+	for b.Loop() {
+		_, err := judge.Evaluate(b.Context(), &call, aegis.Ports{})
+		require.NoError(b, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley/actors/core/letters"
 	"parley/actors/machine/rawjson"
 )
 
@@ -220,11 +221,29 @@ type judgement struct {
 	findings  []Finding
 	mutations []Mutation
 	risk      float64 // that the model has named
+
+	allowed, denied domains // nil before the first text that may name a host
 }
 
-// find notes a finding. Reasons quote what they judge, and are kept and shown where that is not.
+const (
+	// maxFindings bounds the findings of a kind: a text of 1 MB may name 200,000 hosts.
+	maxFindings = 32
+	// maxReason bounds the words of a finding, in bytes.
+	maxReason = 400
+)
+
+// find notes a finding, where not enough of its kind are noted. Reasons quote what they judge, and are kept and shown where that is not.
 func (j *judgement) find(decision Decision, severity, code, reason, path string) {
-	reason = j.clean(reason, "", nil)
+	alike := 0
+	for _, f := range j.findings {
+		if f.Code == code && f.Decision == decision && f.Severity == severity {
+			alike++
+		}
+	}
+	if alike == maxFindings {
+		return
+	}
+	reason = letters.Shorten(j.clean(reason, "", nil), maxReason)
 	j.findings = append(j.findings, Finding{Code: code, Severity: severity, Reason: reason, Path: path, Decision: decision})
 }
 

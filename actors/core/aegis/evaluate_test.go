@@ -153,6 +153,23 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+// TestManyHosts: a text names more than anybody would read.
+func TestManyHosts(t *testing.T) {
+	var text strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&text, "https://%d.test/%s ", i, strings.Repeat("x", i%7))
+	}
+	fmt.Fprintf(&text, "https://%s.example.com https://evil.example.com", strings.Repeat("x", 1000))
+	got := evaluate(t, shield(func(s *aegis.Shield) {
+		s.Rules.AllowedDomains, s.Rules.DeniedDomains = []string{"7.test"}, []string{"example.com"}
+	}), tool("open", `{"note":"`+text.String()+`"}`))
+	require.Len(t, got.Reasons(), 32+2)
+	require.Contains(t, got.Reasons(), "host evil.example.com is denied")
+	for _, reason := range got.Reasons() {
+		require.LessOrEqual(t, len(reason), 403)
+	}
+}
+
 // TestReasons: what a reason quotes is redacted as the resource is.
 func TestReasons(t *testing.T) {
 	got := evaluate(t, shield(func(s *aegis.Shield) { s.Rules.DeniedPathPrefixes = []string{"/"} }), tool("open", `{"path":"/home/ann@example.com"}`))

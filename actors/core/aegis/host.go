@@ -18,21 +18,21 @@ func (j *judgement) reachHosts(text, place, key string) {
 	if !j.leadsOut() || len(rules.AllowedDomains)+len(rules.DeniedDomains) == 0 {
 		return
 	}
+	if j.allowed == nil {
+		j.allowed, j.denied = domainsOf(rules.AllowedDomains), domainsOf(rules.DeniedDomains)
+	}
 	judged := map[string]bool{}
 	judge := func(host string, allows bool) {
 		if judged[host] {
 			return
 		}
-		is := func(domain string) bool { return within(host, domain) }
+		judged[host] = true // the readings that may allow come first
 		switch {
-		case slices.ContainsFunc(rules.DeniedDomains, is):
+		case j.denied.hold(host):
 			j.find(Block, High, "domain_denied", "host "+host+" is denied", place)
-		case allows && len(rules.AllowedDomains) > 0 && !slices.ContainsFunc(rules.AllowedDomains, is):
+		case allows && len(rules.AllowedDomains) > 0 && !j.allowed.hold(host):
 			j.find(Block, High, "domain_not_allowed", "host "+host+" is not among those that are allowed", place)
-		default:
-			return
 		}
-		judged[host] = true
 	}
 	for _, host := range hosts(text, key) {
 		judge(host, true)
@@ -183,8 +183,27 @@ func numbers(host string) (netip.Addr, bool) {
 	return netip.AddrFrom4([4]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}), true //nolint:gosec // four bytes, said above
 }
 
-// within says whether a host is a domain or below it.
-func within(host, domain string) bool {
-	domain = plainHost(strings.TrimPrefix(strings.TrimPrefix(domain, "*"), "."))
-	return host == domain || strings.HasSuffix(host, "."+domain)
+// domains are those of a rule, as hosts are compared.
+type domains map[string]bool
+
+func domainsOf(rule []string) domains {
+	all := make(domains, len(rule))
+	for _, domain := range rule {
+		all[plainHost(strings.TrimPrefix(strings.TrimPrefix(domain, "*"), "."))] = true
+	}
+	return all
+}
+
+// hold says whether a host is one of the domains or below one.
+func (d domains) hold(host string) bool {
+	for {
+		if d[host] {
+			return true
+		}
+		_, parent, is := strings.Cut(host, ".")
+		if !is {
+			return false
+		}
+		host = parent
+	}
 }

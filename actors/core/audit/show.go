@@ -2,10 +2,11 @@ package audit
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"parley/actors/core/letters"
 )
 
 // shown says that the trail shows the values of a field of records. Of all others, those that will be added as well, it says only that
@@ -108,13 +109,7 @@ func clip(text string) string { return Text(text, maxText) }
 
 // Text is at most so many bytes of a text that came from outside, in valid UTF-8.
 func Text(text string, most int) string {
-	if len(text) > most {
-		for most > 0 && !utf8.RuneStart(text[most]) {
-			most--
-		}
-		text = text[:most]
-	}
-	return strings.ToValidUTF8(text, "?")
+	return strings.ToValidUTF8(letters.Head(text, most), "?")
 }
 
 // tenantOf is the tenant that a record belongs to; empty when it has none.

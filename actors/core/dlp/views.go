@@ -7,11 +7,13 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"parley/actors/core/letters"
 )
 
 // fold returns a text in which what looks like ASCII is ASCII; changed = it is another text.
 func fold(text string) (v view, changed bool) {
-	if isASCII(text) {
+	if letters.ASCII(text) {
 		return view{}, false
 	}
 	out := make([]byte, 0, len(text))
@@ -36,15 +38,6 @@ func fold(text string) (v view, changed bool) {
 		i += size
 	}
 	return view{string(out), append(at, int32(len(text)))}, changed //nolint:gosec // see above
-}
-
-func isASCII(text string) bool {
-	for i := range len(text) {
-		if text[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 // like returns what a character looks like.

@@ -6,13 +6,15 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"parley/actors/core/letters"
 )
 
 // Plain is a name without characters that nobody sees and that change how what stands around them is shown or read: overrides of the
 // direction of writing, spaces without width, separators of lines and paragraphs (which are spaces then). What joins letters and
 // emoji, and marks of numbers, stay.
 func Plain(name string) string {
-	if isASCII(name) || !utf8.ValidString(name) { // what is not UTF-8 is refused elsewhere
+	if letters.ASCII(name) || !utf8.ValidString(name) { // what is not UTF-8 is refused elsewhere
 		return name
 	}
 	return strings.Map(func(r rune) rune {
@@ -35,13 +37,4 @@ func hidden(r rune) bool {
 		return false
 	}
 	return r < '\U000E0020' || r > '\U000E007F' // tags are parts of flags
-}
-
-func isASCII(text string) bool {
-	for i := range len(text) {
-		if text[i] >= 0x80 {
-			return false
-		}
-	}
-	return true
 }

@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"parley/actors/core/letters"
 )
 
 // Text is a string of JSON; a number is taken as it is written, anything else as empty.
@@ -93,13 +94,7 @@ func (Loose[T]) Described() (value any, nullable bool) {
 
 // cut is a text's beginning of at most so many bytes, in whole characters.
 func cut[T ~string](text T, longest int) string {
-	if len(text) <= longest {
-		return string(text)
-	}
-	for longest > 0 && !utf8.RuneStart(text[longest]) {
-		longest--
-	}
-	return string(text[:longest])
+	return string(letters.Head(text, longest))
 }
 
 // document is JSON as it is kept; what is too long is left out, since half of it is none.

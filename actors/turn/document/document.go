@@ -9,9 +9,9 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"parley/actors/core/attachment"
+	"parley/actors/core/letters"
 )
 
 // Limits.
@@ -182,12 +182,8 @@ type sink struct {
 func (s *sink) write(text string) error {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.ReplaceAll(text, "\x00", "")
-	room := s.limit - s.built.Len()
-	if len(text) > room {
-		for room > 0 && !utf8.RuneStart(text[room]) {
-			room--
-		}
-		s.built.WriteString(text[:max(room, 0)])
+	if room := s.limit - s.built.Len(); len(text) > room {
+		s.built.WriteString(letters.Head(text, room))
 		s.over = true
 		return errFull
 	}
@@ -200,11 +196,7 @@ const cutNote = "\n[the document is longer; the rest was left out]"
 func (s *sink) text() string {
 	text := s.built.String()
 	if s.over && len(cutNote) <= s.limit {
-		keep := min(len(text), s.limit-len(cutNote))
-		for keep > 0 && keep < len(text) && !utf8.RuneStart(text[keep]) {
-			keep--
-		}
-		text = text[:keep] + cutNote
+		text = letters.Head(text, s.limit-len(cutNote)) + cutNote
 	}
 	return strings.TrimSpace(text)
 }

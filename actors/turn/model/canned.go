@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"parley/actors/core/letters"
 )
 
 const (
@@ -156,7 +158,7 @@ func count(words []string) string {
 // keyWords are the first words of text, in lower case, without punctuation.
 func keyWords(text string) []string {
 	const enough = 32
-	text = Head(text, maxQuoted)
+	text = letters.Head(text, maxQuoted)
 	words := strings.FieldsFunc(strings.ToLower(text), func(c rune) bool {
 		return !unicode.IsLetter(c) && !unicode.IsDigit(c)
 	})
@@ -165,7 +167,7 @@ func keyWords(text string) []string {
 
 // quote is text on one line, valid, and cut to what a reply repeats.
 func quote(text string) string {
-	short := Head(text, maxQuoted)
+	short := letters.Head(text, maxQuoted)
 	line := strings.Join(strings.Fields(strings.ToValidUTF8(short, "\uFFFD")), " ")
 	if len(short) < len(text) {
 		line += " ..."

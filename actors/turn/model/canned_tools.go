@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"parley/actors/core/letters"
 )
 
 // cannedRest goes on with a canned reply that was cut: what the user asked for the last time but one, without what was
@@ -145,7 +147,7 @@ func cannedAfterTools(messages []Message) string {
 }
 
 func quoteTool(text string) string {
-	short := Head(text, maxToolQuoted)
+	short := letters.Head(text, maxToolQuoted)
 	if len(short) < len(text) {
 		short += " ..."
 	}

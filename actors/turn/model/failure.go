@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"parley/actors/core/letters"
 	"parley/actors/provider"
 	"parley/actors/stranger"
 )
@@ -102,7 +103,7 @@ func wording(failed *provider.Failure, host string) string {
 		return "the model provider has failed too often and is left alone for a while"
 	case provider.Unreadable:
 		if failed.Message != "" {
-			return "the model provider sent something that cannot be understood: " + provider.Shorten(failed.Message, maxShownText)
+			return "the model provider sent something that cannot be understood: " + letters.Shorten(failed.Message, maxShownText)
 		}
 		return "the model provider sent something that cannot be understood"
 	case provider.Credentials, provider.Forbidden:
@@ -112,7 +113,7 @@ func wording(failed *provider.Failure, host string) string {
 	if failed.Message == "" {
 		return "the model provider " + where
 	}
-	return "the model provider " + where + ": " + provider.Shorten(failed.Message, maxShownText)
+	return "the model provider " + where + ": " + letters.Shorten(failed.Message, maxShownText)
 }
 
 // scriptFailure is the failure that a script asks for.

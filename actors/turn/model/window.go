@@ -132,14 +132,3 @@ func estimateAll(messages []Message) int {
 	}
 	return tokens
 }
-
-// Head is the start of a text, at most limit bytes, without a rune in pieces.
-func Head(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit]
-}

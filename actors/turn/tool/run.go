@@ -8,8 +8,8 @@ import (
 	"regexp"
 	"strings"
 
+	"parley/actors/core/letters"
 	"parley/actors/deliver"
-	"parley/actors/turn/model"
 )
 
 // maxErrorText bounds the text of an error, in bytes: a model needs only the gist.
@@ -82,14 +82,11 @@ func bounded(text string, limit int) string {
 		return text
 	}
 	note := fmt.Sprintf("\n[the result was cut here; it is longer than %d bytes]", limit)
-	return model.Head(text, max(limit-len(note), 0)) + note
+	return letters.Head(text, limit-len(note)) + note
 }
 
 // clean makes text suitable for an error.
 func clean(text string, limit int) string {
 	text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD")
-	if len(text) <= limit {
-		return text
-	}
-	return model.Head(text, limit) + "..."
+	return letters.Shorten(text, limit)
 }

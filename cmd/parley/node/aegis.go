@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
 
 	"parley/actors/approval"
 	"parley/actors/core/entity"
@@ -172,14 +173,19 @@ func (v *verdicts) run(ctx context.Context) {
 	}
 }
 
+// maxVerdicts bounds a batch, in bytes of its verdicts but the last.
+const maxVerdicts = 256 << 10
+
 // gather adds what comes within a moment.
 func (v *verdicts) gather(batch []*decisionpb.Verdict) []*decisionpb.Verdict {
 	pause := time.NewTimer(verdictPause)
 	defer pause.Stop()
-	for len(batch) < permission.MaxBatch {
+	size := proto.Size(batch[0])
+	for len(batch) < permission.MaxBatch && size < maxVerdicts {
 		select {
 		case next := <-v.queue:
 			batch = append(batch, next)
+			size += proto.Size(next)
 		case <-pause.C:
 			return batch
 		}

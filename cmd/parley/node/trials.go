@@ -16,13 +16,13 @@ import (
 
 	"parley/actors/core/catalog"
 	"parley/actors/core/failure"
+	"parley/actors/core/letters"
 	"parley/actors/core/money"
 	"parley/actors/inference"
 	"parley/actors/inference/wave"
 	"parley/actors/machine/rawjson"
 	"parley/actors/provider"
 	"parley/actors/stranger"
-	"parley/actors/turn/model"
 	"parley/actors/turn/runtimecontext"
 	"parley/actors/turn/tool"
 	"parley/httpedge/clientapi/handler"
@@ -162,9 +162,9 @@ func (*trials) take(outcome *handler.ModelOutcome, answer []byte, price *agentpb
 	if heard {
 		most = trialHeard
 	}
-	outcome.Text = model.Head(said.Text, most)
+	outcome.Text = letters.Head(said.Text, most)
 	if len(said.Choices) > 0 {
-		outcome.Text = model.Head(said.Choices[0].Message.Content, trialText)
+		outcome.Text = letters.Head(said.Choices[0].Message.Content, trialText)
 	}
 	outcome.InputTokens, outcome.OutputTokens = said.Usage.Input, said.Usage.Output
 	if price != nil && said.Usage.Input+said.Usage.Output > 0 {
