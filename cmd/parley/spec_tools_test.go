@@ -57,7 +57,8 @@ func (w *workshop) fill(config string) string {
 // people is the node with these agents and the defaults.
 func people(t *testing.T) (*process, *workshop) {
 	t.Helper()
-	w := openWorkshop(t)
+	w, err := commonWorkshop()
+	require.NoError(t, err)
 	return shared.of(t, w.peopleConfig("spec-7", "")), w
 }
 

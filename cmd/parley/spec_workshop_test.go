@@ -24,11 +24,10 @@ import (
 )
 
 // workshop is what agents and operators have beside the server: a model that does what the newest message tells it to,
-// tools over HTTP, an MCP server, and an application that answers hooks. One serves all tests.
+// tools over HTTP, an MCP server, and an application that answers hooks.
 type workshop struct {
 	server *httptest.Server
-	dir    string     // of the OpenAPI document
-	turn   sync.Mutex // held by the test that uses it: what it was asked is that test's alone
+	dir    string // of the OpenAPI document
 
 	mu struct {
 		sync.Mutex
@@ -40,8 +39,23 @@ type workshop struct {
 	}
 }
 
-// atWork starts the workshop, for whoever needs it first. It ends with the test process.
-var atWork = sync.OnceValues(func() (*workshop, error) { // all tests of the package use it
+// openWorkshop starts a workshop for a test.
+func openWorkshop(t *testing.T) *workshop {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	w, err := newWorkshop(listener)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		w.server.CloseClientConnections() // whoever waits in a tool waits no more
+		w.server.Close()
+		require.NoError(t, os.RemoveAll(w.dir))
+	})
+	return w
+}
+
+// commonWorkshop is the one of the tests that share a node: they tell their requests apart by marks. It ends with the test process.
+var commonWorkshop = sync.OnceValues(func() (*workshop, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -74,16 +88,7 @@ func serveAt(listener net.Listener, handler http.Handler) *httptest.Server {
 	return server
 }
 
-func openWorkshop(t *testing.T) *workshop {
-	t.Helper()
-	w, err := atWork()
-	require.NoError(t, err)
-	w.turn.Lock()
-	t.Cleanup(func() { w.forget(); w.turn.Unlock() })
-	return w
-}
-
-// forget makes ready for the next test.
+// forget forgets what it was asked and told.
 func (w *workshop) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
