@@ -32,7 +32,7 @@ func tiers() []tier {
 		{nodes, "whole nodes and clusters in one process", 3, 6},      // they wait for elections and timers: two of two at once keep two processors 41 % busy
 		{processes, "real processes, and clients over sockets", 1, 8}, // they mostly wait: five at once keep two processors 41 % busy
 		{browsers, "browsers", 1, 3},
-		{machines, "networks that are cut, disks that are slow or full, releases side by side", 1, 6}, // four at once: 44 %
+		{machines, "networks that are cut, disks that are slow or full, releases side by side", 1, 8}, // six at once: 52 %
 	}
 }
 

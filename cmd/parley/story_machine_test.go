@@ -35,8 +35,13 @@ func TestStories(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/stories/*.txtar")
 	require.NoError(t, err)
 	require.NotEmpty(t, scripts)
+	// Parallel tests go on from the last to the first: the longest are first, so that none is left alone at the end.
+	longest := []string{"frozen_owner", "two_of_three_gone", "cut_off_owner"}
+	slices.SortStableFunc(scripts, func(a, b string) int {
+		return slices.Index(longest, storyName(a)) - slices.Index(longest, storyName(b))
+	})
 	for _, script := range scripts {
-		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
+		t.Run(storyName(script), func(t *testing.T) {
 			text, err := os.ReadFile(script)
 			require.NoError(t, err)
 			t.Parallel() // each runs three nodes, and mostly waits
@@ -71,6 +76,8 @@ func TestStories(t *testing.T) {
 		})
 	}
 }
+
+func storyName(script string) string { return strings.TrimSuffix(filepath.Base(script), ".txtar") }
 
 type storyKey struct{}
 
