@@ -106,10 +106,14 @@ func (g *gate) units(packages []goPackage) ([]unit, error) {
 			units = append(units, u)
 		}
 	}
-	first := nodePackages()
-	slices.SortFunc(units, func(a, b unit) int {
-		return cmp.Or(cmp.Compare(slices.Index(first, a.pkg), slices.Index(first, b.pkg)), strings.Compare(a.pkg, b.pkg))
-	})
+	first := longest()
+	place := func(u unit) int {
+		if at := slices.Index(first, u.pkg); at >= 0 {
+			return at
+		}
+		return len(first)
+	}
+	slices.SortFunc(units, func(a, b unit) int { return cmp.Or(cmp.Compare(place(a), place(b)), strings.Compare(a.pkg, b.pkg)) })
 	return units, nil
 }
 

@@ -28,8 +28,8 @@ const (
 // tiers are in the order in which they run.
 func tiers() []tier {
 	return []tier{
-		{inProcess, "rules and packages, in process", 4, 0},           // two at once keep two processors 58 % busy
-		{nodes, "whole nodes and clusters in one process", 3, 6},      // they wait for elections and timers: two of two at once keep two processors 41 % busy
+		{inProcess, "rules and packages, in process", 5, 0},           // two at once keep two processors 58 % busy
+		{nodes, "whole nodes and clusters in one process", 4, 6},      // they wait for elections and timers: two of two at once keep two processors 41 % busy
 		{processes, "real processes, and clients over sockets", 1, 8}, // they mostly wait: five at once keep two processors 41 % busy
 		{browsers, "browsers", 1, 3},
 		{machines, "networks that are cut, disks that are slow or full, releases side by side", 1, 8}, // six at once: 52 %
@@ -57,13 +57,17 @@ func tierOf(importPath, file string) string {
 	return inProcess
 }
 
-// nodePackages are those whose tests are whole nodes or the network between them, in real time. The longest come first, so that none of
-// them is left for the end, alone.
+// nodePackages are those whose tests are whole nodes or the network between them, in real time, the longest first.
 func nodePackages() []string {
 	return []string{
 		"parley/cmd/parley/node", "parley/persistence", "parley/cluster/peer", "parley/persistence/replica", "parley/bench",
 		"parley/cluster/placement", "parley/cluster/membership", "parley/bench/nodes",
 	}
+}
+
+// longest are the packages that run first in their tiers, so that none of them is left for the end, alone.
+func longest() []string {
+	return append(nodePackages(), "parley/httpedge/sse", "parley/actors", "parley/httpedge/clientapi", "parley/cmd/parley/config", "parley/httpedge")
 }
 
 // split sorts a package's tests by tier. Where all of them are in one, the list of names is empty: the binary runs whatever it has, and

@@ -46,17 +46,22 @@ func (p *ticket) Settle(cost, tokens int64) {
 	p.gate.settled = append(p.gate.settled, [2]int64{cost, tokens})
 }
 
+// capNoted answers shortly, and notes what the answer may be at most.
+func capNoted(capped *int) *script {
+	answers := words("a short answer")
+	return &script{generate: func(ctx context.Context, request *model.Request, stream model.Stream) (*model.Answer, error) {
+		*capped = request.MaxOutputTokens
+		return answers.generate(ctx, request, stream)
+	}}
+}
+
 // TestBudgetsOfTheProject: a model call is let in before it is made, says no more than it may, and is settled with what it came to.
 func TestBudgetsOfTheProject(t *testing.T) {
 	at := func(door quota.Door) func(*Config) { return func(c *Config) { c.Door = door } }
 	synctest.Test(t, func(t *testing.T) {
 		door := &gate{holds: func(call *quota.Call) (int64, error) { return call.Need, nil }}
 		var capped int
-		answers := words("a short answer")
-		d := newDesk(t, &script{generate: func(ctx context.Context, request *model.Request, stream model.Stream) (*model.Answer, error) {
-			capped = request.MaxOutputTokens
-			return answers.generate(ctx, request, stream)
-		}}, at(door))
+		d := newDesk(t, capNoted(&capped), at(door))
 		job := d.job()
 		job.TenantID, job.ProjectID, job.ByUser, job.ByToken = "t", "p", "ann", "tok"
 		require.NoError(t, d.Start(job))
@@ -74,11 +79,7 @@ func TestBudgetsOfTheProject(t *testing.T) {
 			return call.Want, nil
 		}}
 		var capped int
-		answers := words("a short answer")
-		d := newDesk(t, &script{generate: func(ctx context.Context, request *model.Request, stream model.Stream) (*model.Answer, error) {
-			capped = request.MaxOutputTokens
-			return answers.generate(ctx, request, stream)
-		}}, at(door))
+		d := newDesk(t, capNoted(&capped), at(door))
 		d.run(t)
 		require.Equal(t, 9, capped)
 	})

@@ -11,6 +11,7 @@ import (
 	"parley/actors/core/failure"
 	"parley/actors/core/money"
 	"parley/actors/machine"
+	"parley/actors/machine/rawjson"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -63,10 +64,9 @@ type Resolution struct {
 func KnownFields(field string, object []byte, in any) *machine.Failure {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(object, &members) // it is one
-	fields := reflect.VisibleFields(reflect.TypeOf(in))
+	known := rawjson.NamesOf(reflect.TypeOf(in))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		// Names are compared as encoding/json does.
-		if !slices.ContainsFunc(fields, func(f reflect.StructField) bool { return strings.EqualFold(f.Tag.Get("json"), name) }) {
+		if !known[strings.ToLower(name)] {
 			return invalid(failure.UnknownField).In(field).Param("name", failure.Shown(name))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"parley/actors/core/failure"
+	"parley/actors/machine/rawjson"
 	"parley/proto/failurepb"
 )
 
@@ -278,11 +279,8 @@ func furtherKeys(raw []byte) (map[string]json.RawMessage, *failure.Failure) {
 	if refused := unmarshal("config", raw, &keys); refused != nil {
 		return nil, refused
 	}
-	known := map[string]bool{"apikeyenc": true, "hasapikey": true}
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		known[strings.ToLower(name)] = true // decoding looks at no case either
-	}
+	known := rawjson.NamesOf(reflect.TypeFor[Config]())
+	known["apikeyenc"], known["hasapikey"] = true, true
 	for key := range keys {
 		if known[strings.ToLower(key)] {
 			delete(keys, key)

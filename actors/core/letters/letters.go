@@ -1,4 +1,4 @@
-// Package letters cuts texts in whole characters.
+// Package letters cuts texts that came from outside to so many bytes, in whole characters.
 package letters
 
 import "unicode/utf8"

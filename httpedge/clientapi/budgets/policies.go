@@ -3,12 +3,14 @@ package budgets
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 
 	"parley/actors/core/catalog"
 	"parley/actors/core/failure"
 	"parley/actors/core/quota"
+	"parley/actors/machine/rawjson"
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/clientapi/render"
 	"parley/httpedge/endpoint"
@@ -59,7 +61,7 @@ func (l *limitsSchema) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, (*plain)(l)); err != nil {
 		return err
 	}
-	l.unknown = unknown(raw, "", "rateLimit", "perRequest", "quotas", "budget")
+	l.unknown = unknown[limitsSchema](raw)
 	return nil
 }
 
@@ -77,19 +79,20 @@ func (b *budgetLimits) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, (*plain)(b)); err != nil {
 		return err
 	}
-	b.unknown = unknown(raw, "budget.", "dailySpendLimit", "monthlySpendLimit", "alertThresholds")
+	b.unknown = unknown[budgetLimits](raw)
 	return nil
 }
 
-// unknown are the names of members that are not known, in their order, behind a prefix.
-func unknown(raw []byte, prefix string, known ...string) (names []string) {
+// unknown are the names of members that no field is filled from, in their order.
+func unknown[T any](raw []byte) (names []string) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
 		return nil // unreachable: it was just read
 	}
+	known := rawjson.NamesOf(reflect.TypeFor[T]())
 	for name := range members {
-		if !slices.ContainsFunc(known, func(one string) bool { return strings.EqualFold(one, name) }) {
-			names = append(names, prefix+name)
+		if !known[strings.ToLower(name)] {
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
@@ -100,7 +103,9 @@ func unknown(raw []byte, prefix string, known ...string) (names []string) {
 func (l *limitsSchema) check() *failure.Failure {
 	none := l.unknown
 	if l.Budget != nil {
-		none = append(none, l.Budget.unknown...)
+		for _, name := range l.Budget.unknown {
+			none = append(none, "budget."+name)
+		}
 	}
 	if len(none) == 0 {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"parley/actors/core/failure"
+	"parley/actors/machine/rawjson"
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/clientapi/render"
 	"parley/httpedge/endpoint/wire"
@@ -58,7 +59,7 @@ func (in *createAgentResponseIn) UnmarshalJSON(raw []byte) error {
 }
 
 //nolint:gochecknoglobals // a table; nothing writes to it
-var fieldsOfAgentResponse = fieldsOf[createAgentResponseIn]()
+var fieldsOfAgentResponse = rawjson.NamesOf(reflect.TypeFor[createAgentResponseIn]())
 
 // Validate implements endpoint.Validator.
 func (in *createAgentResponseIn) Validate() *failure.Failure {
@@ -86,17 +87,6 @@ func asksNothing(value []byte) bool {
 		return true
 	}
 	return false
-}
-
-// fieldsOf is the names of an input's fields, in lower case: they are read in any.
-func fieldsOf[In any]() map[string]bool {
-	names := map[string]bool{}
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[In]()) {
-		if tag, ok := field.Tag.Lookup("json"); ok {
-			names[strings.ToLower(tag)] = true
-		}
-	}
-	return names
 }
 
 // anyText is a text, or a value of another type, which is refused where the field is read.

@@ -3,10 +3,12 @@ package responses
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"parley/actors/core/failure"
+	"parley/actors/machine/rawjson"
 	"parley/httpedge/clientapi/handler"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/agentpb"
@@ -86,7 +88,7 @@ func (in *createResponseIn) UnmarshalJSON(raw []byte) error {
 }
 
 //nolint:gochecknoglobals // a table; nothing writes to it
-var fieldsOfResponse = fieldsOf[createResponseIn]()
+var fieldsOfResponse = rawjson.NamesOf(reflect.TypeFor[createResponseIn]())
 
 // Validate implements endpoint.Validator.
 func (in *createResponseIn) Validate() *failure.Failure {
