@@ -29,7 +29,7 @@ const (
 func tiers() []tier {
 	return []tier{
 		{inProcess, "rules and packages, in process", 5, 0},           // two at once keep two processors 58 % busy
-		{nodes, "whole nodes and clusters in one process", 4, 6},      // they wait for elections and timers: two of two at once keep two processors 41 % busy
+		{nodes, "whole nodes and clusters in one process", 4, 8},      // they wait for elections and timers: two of two at once keep two processors 41 % busy
 		{processes, "real processes, and clients over sockets", 1, 8}, // they mostly wait: five at once keep two processors 41 % busy
 		{browsers, "browsers", 1, 3},
 		{machines, "networks that are cut, disks that are slow or full, releases side by side", 1, 8}, // six at once: 52 %

@@ -346,6 +346,7 @@ func statusOf(allowed bool) int {
 
 // TestPermissionTable: route × service × level × role × own permissions × scope, by cookie and token.
 func TestPermissionTable(t *testing.T) {
+	t.Parallel()
 	for engine, name := range map[rules.Policy]string{rules.BuiltIn: "builtin", rules.Off: "off"} {
 		t.Run(name, func(t *testing.T) {
 			d := openDoors(t, permission.Config{Policy: engine})
@@ -384,6 +385,7 @@ func TestPermissionTable(t *testing.T) {
 // TestPermissionTableOfStrangers: whoever is of another tenant, of no project, or nobody, comes through no door, and acts in no
 // project but their own.
 func TestPermissionTableOfStrangers(t *testing.T) {
+	t.Parallel()
 	d := openDoors(t, permission.Config{})
 	d.user("owner", "owner", "")
 	d.user("user", "user", "admin")
@@ -446,6 +448,7 @@ func TestPermissionTableOfStrangers(t *testing.T) {
 // TestPermissionTableOfAnEngine: with an engine outside of the server every row is as that says, 503 where it says nothing, and never
 // allowed by silence.
 func TestPermissionTableOfAnEngine(t *testing.T) {
+	t.Parallel()
 	var says atomic.Pointer[string]
 	asked := atomic.Int64{}
 	outside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -50,6 +50,7 @@ func notedLevel(t *testing.T, dir string) uint32 {
 
 // TestLevelOfANodeAlone: it is at its newest level before it serves, unless it is to be startable with the release before.
 func TestLevelOfANodeAlone(t *testing.T) {
+	t.Parallel()
 	c := aloneConfig(t)
 	for _, step := range []struct {
 		preserve bool
@@ -71,6 +72,7 @@ func TestLevelOfANodeAlone(t *testing.T) {
 
 // TestDataOfALaterReleaseIsRefused: before it is opened where the directory's identity says so, else before it is served.
 func TestDataOfALaterReleaseIsRefused(t *testing.T) {
+	t.Parallel()
 	c := aloneConfig(t)
 	n, err := startAlone(t, c)
 	require.NoError(t, err)
@@ -112,6 +114,7 @@ func contents(t *testing.T, dir string) (files []string) {
 
 // TestDirectoryIsMarkedBeforeTheLevelIsRecorded: a node that dies between the two is kept from older releases, and goes on.
 func TestDirectoryIsMarkedBeforeTheLevelIsRecorded(t *testing.T) {
+	t.Parallel()
 	c := aloneConfig(t)
 	c.Cluster.PreserveDowngrade = true
 	n, err := startAlone(t, c)
