@@ -224,8 +224,16 @@ func (b *browser) fill(selector, text string) {
 	b.do(setValue(selector, text))
 }
 
-// screenshot keeps a picture for people in PARLEY_SCREENSHOTS, and returns it.
-func (b *browser) screenshot(name string) []byte {
+// screenshot takes a picture for people, where they ask for them by PARLEY_SCREENSHOTS.
+func (b *browser) screenshot(name string) {
+	b.t.Helper()
+	if os.Getenv("PARLEY_SCREENSHOTS") != "" {
+		b.picture(name)
+	}
+}
+
+// picture returns a picture, and keeps it in PARLEY_SCREENSHOTS.
+func (b *browser) picture(name string) []byte {
 	b.t.Helper()
 	picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 	if err != nil {
@@ -297,7 +305,7 @@ func TestPage(t *testing.T) {
 	p.start()
 	b.see(`document.querySelector('#link').dataset.state === 'live' && document.querySelector('#events li[data-type="session.recovered"]') !== null`)
 	b.see(`document.querySelector('#status').dataset.state === 'idle' && [...document.querySelectorAll('.message.assistant')].pop().textContent.includes('w60')`)
-	picture := b.screenshot("6-recovered.png")
+	picture := b.picture("6-recovered.png")
 
 	b.do(chromedp.Reload())
 	b.see(`document.body.dataset.ready === 'true' && document.querySelectorAll('.message.user').length === 2`)

@@ -302,10 +302,10 @@ func (b *browser) looks(name string, p *process) {
 	for _, scheme := range []string{"dark", "light"} {
 		b.scheme(scheme)
 		b.do(chromedp.EmulateViewport(1440, 900))
-		checkPicture(b.t, b.screenshot(name+"-"+scheme+".png"))
+		checkPicture(b.t, b.picture(name+"-"+scheme+".png"))
 		b.do(chromedp.EmulateViewport(390, 780))
 		b.see(`document.documentElement.scrollWidth <= 390 && innerWidth === 390`)
-		checkPicture(b.t, b.screenshot(name+"-"+scheme+"-narrow.png"))
+		checkPicture(b.t, b.picture(name+"-"+scheme+"-narrow.png"))
 	}
 	b.do(click("#side-toggle"))
 	b.see(`document.querySelector('#list button').checkVisibility()`)
