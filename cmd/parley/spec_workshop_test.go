@@ -42,7 +42,7 @@ type workshop struct {
 // openWorkshop starts a workshop for a test.
 func openWorkshop(t *testing.T) *workshop {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	w, err := newWorkshop(listener)
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ func TestHead(t *testing.T) {
 		require.Equal(t, want, letters.Head("a€b", most), most)
 		require.Equal(t, want, string(letters.Head([]byte("a€b"), most)), most)
 	}
-	require.Equal(t, "", letters.Head("\x80\x80\x80", 2), "no UTF-8")
+	require.Empty(t, letters.Head("\x80\x80\x80", 2), "no UTF-8")
 	require.Equal(t, []string{"a€b", "a..."}, []string{letters.Shorten("a€b", 5), letters.Shorten("a€b", 3)})
 	require.Equal(t, []bool{true, true, false}, []bool{letters.ASCII(""), letters.ASCII("a"), letters.ASCII("a€")})
 }
