@@ -79,7 +79,7 @@ func (c *Caller) again(ctx context.Context, call *Call, t *target, rendered []by
 		return nil, err
 	}
 	call.Cache.Hit = true
-	c.parts.Book(Usage{
+	c.tell(call, Usage{
 		TenantID: call.TenantID, ProjectID: call.ProjectID, UserID: call.UserID, TokenID: call.TokenID,
 		Model: t.key, Routing: call.Routing, Service: t.service, CacheHit: true, Priced: true,
 	})

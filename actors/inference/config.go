@@ -139,6 +139,7 @@ type Call struct {
 	Body      rawjson.Fields // the request's body; its values are kept until the call ends
 	Inside    bool           // it is made for a call that is on its way itself (quota.Call.Inside)
 	Cache     *Cache         // nil = the model answers itself, and its answer is not kept
+	Booked    func(Usage)    // is told what is booked for this call, before it returns: of a dynamic model several times; nil = nobody asks
 }
 
 // Cache is what a caller wants of kept answers, and learns of them.

@@ -59,8 +59,12 @@ const asksAny = `{"model":"any","messages":[{"role":"user","content":"hello"}],"
 
 func (k *kit) asksModel() string {
 	k.t.Helper()
-	answer, err := k.caller.Chat(context.Background(), k.call(asksAny))
+	call, before := k.call(asksAny), len(k.booked)
+	var told []inference.Usage
+	call.Booked = func(usage inference.Usage) { told = append(told, usage) }
+	answer, err := k.caller.Chat(context.Background(), call)
 	require.NoError(k.t, err)
+	require.Equal(k.t, k.booked[before:], told)
 	var said struct{ Model string }
 	require.NoError(k.t, json.Unmarshal(answer, &said))
 	return said.Model

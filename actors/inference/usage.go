@@ -113,5 +113,13 @@ func (c *Caller) book(call *Call, t *target, used *consumed, outcome string) {
 	if t.hasSound() {
 		used.addSound(&usage, t)
 	}
+	c.tell(call, usage)
+}
+
+// tell tells of what a call consumed.
+func (c *Caller) tell(call *Call, usage Usage) {
 	c.parts.Book(usage)
+	if call.Booked != nil {
+		call.Booked(usage)
+	}
 }

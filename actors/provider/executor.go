@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -164,7 +165,7 @@ func (c *Call) admit(ctx context.Context) error {
 		hopeless := waited && trial == nil // it was tried meanwhile, and failed again
 		if !c.Patient || hopeless || bounded && time.Until(deadline) <= wait {
 			c.executor.metrics.refused.WithLabelValues(c.Name).Inc()
-			return &Failure{Class: CircuitOpen, After: circuits.reset}
+			return &Failure{Class: CircuitOpen, After: cmp.Or(wait, circuits.reset)} // without a wait another call tries it just now
 		}
 		if !waited {
 			c.executor.config.Logger.LogAttrs(ctx, slog.LevelInfo, "model call waits: its provider has failed too often",

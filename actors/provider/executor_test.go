@@ -122,9 +122,13 @@ func TestOpenCircuit(t *testing.T) {
 		require.Equal(t, CircuitOpen, failed.Class)
 		require.Equal(t, openFor, failed.After)
 		require.False(t, failed.Again() || failed.Outage() || failed.Unanswered())
+		const left = openFor - openFor/3
+		time.Sleep(openFor - left)
+		require.ErrorAs(t, e.Start(Call{Circuit: "x"}).Run(t.Context(), always(nil)), &failed)
+		require.Equal(t, left, failed.After)
 		require.NoError(t, e.Start(Call{Circuit: "y"}).Run(t.Context(), always(nil)), "others go on")
 
-		short, cancel := context.WithTimeout(t.Context(), openFor/2)
+		short, cancel := context.WithTimeout(t.Context(), left/2)
 		defer cancel()
 		start := time.Now()
 		require.ErrorAs(t, e.Start(Call{Circuit: "x", Patient: true}).Run(short, always(nil)), &failed, "it would wait beyond its deadline")
@@ -146,9 +150,9 @@ func TestOpenCircuit(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		require.Equal(t, openFor, <-attempts)
+		require.Equal(t, left, <-attempts)
 		for range 2 {
-			require.Equal(t, openFor+time.Second, <-attempts)
+			require.Equal(t, left+time.Second, <-attempts)
 		}
 		time.Sleep(2 * time.Minute)
 	})

@@ -63,10 +63,12 @@ func TestConsoleTriesModels(t *testing.T) {
 	require.Positive(t, done.number("input_tokens"))
 	require.Positive(t, done.number("output_tokens"))
 	require.Nil(t, done.at("error").v)
+	require.Positive(t, done.number("cost_usd"))
 
-	for category, id := range map[string]string{"tts": "scripted-tts", "stt": "scripted-stt"} {
+	for category, pricing := range map[string]object1{"tts": {"inputCharacterPer1M": 1000}, "stt": {"inputSecondPer1K": 1}} {
+		id := "scripted-" + category
 		owner.done(t, "POST", consoleAPI+"/models", object1{
-			"key": id, "name": id, "providerKey": "scripted", "category": category, "modelId": id, "pricing": object1{}, "settings": object1{},
+			"key": id, "name": id, "providerKey": "scripted", "category": category, "modelId": id, "pricing": pricing, "settings": object1{},
 		})
 	}
 	const sentence = "Bir ses, duyulmak için."
@@ -77,6 +79,7 @@ func TestConsoleTriesModels(t *testing.T) {
 	require.Equal(t, "audio/wav", decode(t, a.text).text("audio", "content_type"), a.text)
 	a = sound("scripted-stt", object1{"audio": object1{"data": decode(t, a.text).text("audio", "data"), "fileName": "a\"\r\nb.wav"}})
 	require.Equal(t, sentence, decode(t, a.text).text("text"), a.text)
+	require.Positive(t, decode(t, a.text).number("cost_usd"), "of what it lasts")
 	sound("scripted-tts", object1{"input": strings.Repeat("ş", 501)}).coded(400, "invalid_request")
 	sound("scripted-stt", object1{"audio": object1{"data": "?"}}).coded(400, "invalid_request")
 	sound("scripted-stt", object1{"audio": object1{"data": strings.Repeat("A", 3<<20)}}).coded(413, "body_too_large")
@@ -84,6 +87,7 @@ func TestConsoleTriesModels(t *testing.T) {
 	spoken, heard := try(owner, "scripted-tts"), try(owner, "scripted-stt")
 	require.Equal(t, []any{200, 200}, []any{spoken.status, heard.status}, spoken.text+heard.text)
 	require.Contains(t, decode(t, spoken.text).text("text"), "bytes of audio/wav")
+	require.InDelta(t, 0.002, decode(t, spoken.text).number("cost_usd"), 0, "two characters")
 	require.Equal(t, "ok", decode(t, heard.text).text("text"))
 
 	refused := try(owner, "locked")

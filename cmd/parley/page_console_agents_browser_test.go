@@ -257,9 +257,10 @@ func (b *browser) checkSound(p *process) {
 	b.t.Helper()
 	const sentence = "Bir ses, duyulmak için."
 	b.ask("POST", "/models/providers", object1{"key": "scripted", "driver": "scripted"})
-	for category, id := range map[string]string{"tts": "scripted-tts", "stt": "scripted-stt"} {
+	for category, pricing := range map[string]object1{"tts": {"inputCharacterPer1M": 1000}, "stt": {}} {
+		id := "scripted-" + category
 		b.ask("POST", "/models", object1{
-			"key": id, "name": id, "providerKey": "scripted", "category": category, "modelId": id, "pricing": object1{}, "settings": object1{},
+			"key": id, "name": id, "providerKey": "scripted", "category": category, "modelId": id, "pricing": pricing, "settings": object1{},
 		})
 	}
 	folder := b.keepDownloads()
@@ -269,7 +270,18 @@ func (b *browser) checkSound(p *process) {
 	b.fill(`#try [name="input"]`, sentence)
 	b.tap(`#try button[type="submit"]`)
 	b.see(`document.querySelector('audio')?.duration > 0.2 && document.querySelector('#try blockquote').textContent === ` + fmt.Sprintf("%q", sentence))
+	b.see(`document.querySelector('#try .facts').textContent.includes('0.023')`) // of 23 characters
 	b.checkConsole("model-speech")
+	b.do(chromedp.Evaluate[chromedp.Void](`void document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true, bubbles: true, cancelable: true }))`))
+	b.see(`document.querySelector('#palette') !== null`)
+	b.fill("#palette", "scripted-stt") // a key, as any word
+	b.see(`document.querySelectorAll('#palette-list li').length === 1`)
+	b.tap("#palette-list li")
+	b.see(`location.pathname === '/dashboard/models/scripted-stt'`)
+	b.goTo(p, "/dashboard/models/scripted-tts")
+	b.fill(`#try [name="input"]`, sentence)
+	b.tap(`#try button[type="submit"]`)
+	b.see(`document.querySelector('#try a[download]') !== null`)
 	b.tap(`#try a[download]`)
 	downloaded(b.t, folder, "speech.wav")
 

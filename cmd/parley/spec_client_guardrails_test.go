@@ -104,6 +104,7 @@ func TestClientGuardrails(t *testing.T) {
 		require.Contains(t, streamed.text, "[REDACTED:email]")
 	})
 	t.Run("agents", n.railedAgents)
+	t.Run("responses", n.railedResponses)
 	t.Run("moderations", func(t *testing.T) {
 		require.Equal(t, "default", n.done(t, "POST", "/moderations", object1{"input": "make a bomb"}).text("model"))
 		n.done(t, "POST", "/guardrails", object1{"key": "topics", "name": "Topics", "rules": object1{"moderation": object1{}}})
@@ -209,6 +210,114 @@ func (n *tenant) railedAgents(t *testing.T) {
 	require.Contains(t, streamed.text, "guardrail_block")
 	require.NotContains(t, streamed.text, "Falcon")
 	require.NotContains(t, n.ask(t, "GET", "/agents/sessions", nil).text, "Falcon")
+}
+
+// streamedResponse asks POST /responses for a stream and returns what was said in it, and the response that ends it.
+func (n *tenant) streamedResponse(t *testing.T, body object1) (said string, ended tree) {
+	t.Helper()
+	body["stream"] = true
+	streamed := n.ask(t, "POST", "/responses", body)
+	require.Equal(t, 200, streamed.status, streamed.text)
+	for _, line := range strings.Split(streamed.text, "\n") {
+		data, is := strings.CutPrefix(line, "data: ")
+		if !is {
+			continue
+		}
+		ended = decode(t, data)
+		if ended.text("type") == "response.output_text.delta" {
+			said += ended.text("delta")
+		}
+	}
+	require.Equal(t, "response."+ended.text("response", "status"), ended.text("type"), "the last event")
+	return said, ended.at("response")
+}
+
+// railedResponses has POST /responses looked at by the letter: every form of input, what a stream shows of a block, runs, and what is read afterwards.
+func (n *tenant) railedResponses(t *testing.T) {
+	n.done(t, "POST", "/guardrails", object1{"key": "quiet", "name": "Quiet", "message": "Not said.", "rules": object1{"wordFilter": object1{"words": []string{"project falcon"}}}})
+	agent := func(key string, script object1, rails object1) string {
+		model := scriptedModel(key)
+		model["settings"] = object1{"script": script}
+		for name, rail := range rails {
+			model[name] = rail
+		}
+		n.done(t, "POST", "/models", model)
+		return n.done(t, "POST", "/agents", object1{
+			"name": key, "config": object1{"modelKey": key}, "metadata": object1{"background": object1{"enabled": true}},
+		}).text("agent", "key")
+	}
+	const falcon, mail = "about Project Falcon", "I am ada@example.com"
+	listener := agent("listener", object1{"text": "Fine."}, object1{"inputGuardrailKey": "before"})
+	user := func(content any) object1 { return object1{"role": "user", "content": content} }
+	part := func(text string) object1 { return object1{"type": "input_text", "text": text} }
+	call := object1{"type": "function_call", "call_id": "c1", "name": "f", "arguments": `{"to":"ada@example.com"}`}
+	output := func(text any) object1 {
+		return object1{"type": "function_call_output", "call_id": "c1", "output": text}
+	}
+
+	for name, input := range map[string]any{
+		"text": falcon, "parts": []object1{user([]object1{part("about Project"), part("Falcon")})},
+		"an earlier message": []object1{user(falcon), {"role": "assistant", "content": "Fine."}, user("go on")},
+		"an output":          []object1{user("go"), call, output(falcon), user("and?")},
+		"parts of an output": []object1{user("go"), call, output([]object1{part("about Project"), part("Falcon")})},
+	} {
+		for _, stream := range []bool{false, true} { // what blocks before the turn has a status, whatever was asked for
+			blocked := n.ask(t, "POST", "/responses", object1{"model": listener, "input": input, "stream": stream})
+			require.Equal(t, 400, blocked.status, "%s: %s", name, blocked.text)
+			require.Equal(t, "guardrail_block before", decode(t, blocked.text).text("error", "type")+" "+decode(t, blocked.text).text("error", "guardrail_key"), name)
+		}
+	}
+	for name, input := range map[string]any{ // what the caller's own program says stops nothing
+		"system": []object1{{"role": "system", "content": "never " + falcon}, user("go on")}, "assistant": []object1{{"role": "assistant", "content": falcon}, user("go on")},
+	} {
+		require.Equal(t, 200, n.ask(t, "POST", "/responses", object1{"model": listener, "input": input}).status, name)
+	}
+	for name, input := range map[string]any{
+		"text": mail, "parts": []object1{user([]object1{part("I am"), part("ada@example.com")})},
+		"all items": []object1{{"role": "system", "content": mail}, user(mail), {"role": "assistant", "content": mail}, user("go"), call, output(mail), user(mail)},
+	} {
+		session := n.done(t, "POST", "/responses", object1{"model": listener, "input": input}).text("session_id")
+		n.done(t, "POST", "/responses", object1{"model": listener, "input": "again", "previous_response_id": "resp_" + session})
+		for _, path := range []string{"", "/events", "/messages"} {
+			require.NotContains(t, n.ask(t, "GET", "/agents/sessions/"+session+path, nil).text, "ada@", name)
+		}
+	}
+
+	for name, c := range map[string]struct{ text, said string }{
+		"before the first delta": {"Project Falcon is here.", ""}, "after it": {"This is Project Falcon.", "This is "},
+	} {
+		speaker := agent("speaker-"+strings.ReplaceAll(name, " ", "-"), object1{"text": c.text}, object1{"outputGuardrailKey": "quiet"})
+		said, ended := n.streamedResponse(t, object1{"model": speaker, "input": "hi"})
+		require.Equal(t, c.said, said, name)
+		require.Equal(t, "failed error", ended.text("status")+" "+ended.text("stop_reason"), name)
+		require.Nil(t, ended.at("incomplete_details").v, name)
+		told := func(failed tree) {
+			require.Equal(t, []string{"guardrail_block", "guardrail_block", "Not said.", "quiet", "block"}, []string{
+				failed.text("type"), failed.text("code"), failed.text("message"), failed.text("guardrail_key"), failed.text("action"),
+			}, name)
+			require.Len(t, failed.at("findings").list(), 1, name)
+		}
+		told(ended.at("error"))
+		require.NotContains(t, n.ask(t, "GET", "/agents/sessions/"+ended.text("session_id")+"/events", nil).text, "Falcon", name)
+		run := n.done(t, "POST", "/responses", object1{"model": speaker, "input": "hi", "background": true}).text("id")
+		told(n.done(t, "GET", "/agents/runs/"+run+"/wait?timeout_ms=30000", nil).at("result", "error"))
+	}
+	tool := []object1{{"type": "function", "name": "f", "parameters": object1{"type": "object"}}}
+	steps := []object1{{"text": "about Project", "tool_calls": []object1{{"name": "f", "arguments": `{"to":"ada@example.com"}`}}}, {"text": "Falcon."}}
+	for rail, words := range map[string]string{"quiet": "", "before": ""} { // a phrase that goes over a call
+		pauser := agent("pauser-"+rail, object1{"steps": steps}, object1{"inputGuardrailKey": "before", "outputGuardrailKey": rail})
+		paused := n.done(t, "POST", "/responses", object1{"model": pauser, "input": "hi", "tools": tool})
+		asked := paused.at("output").list()[1]
+		require.Equal(t, rail == "before", asked.text("arguments") == `{"to":"[REDACTED:email]"}`)
+		answer := object1{"type": "function_call_output", "call_id": asked.text("call_id"), "output": falcon}
+		next := object1{"model": pauser, "input": []object1{answer}, "previous_response_id": paused.text("id")}
+		require.Equal(t, 400, n.ask(t, "POST", "/responses", next).status, "and the call waits on")
+		answer["output"] = mail
+		said, ended := n.streamedResponse(t, next)
+		require.Equal(t, words, said)
+		require.Equal(t, "guardrail_block "+rail, ended.text("error", "code")+" "+ended.text("error", "guardrail_key"))
+		require.NotContains(t, n.ask(t, "GET", "/agents/sessions/"+paused.text("session_id")+"/messages", nil).text, "I am ada@")
+	}
 }
 
 // railed has what guardrails do to a call looked at through one node.

@@ -98,6 +98,8 @@ func TestModelsAreRefused(t *testing.T) {
 		{"key", `"providers"`, "key must be 1 to 128 letters, digits, '.', '-' and '_', beginning with a letter or digit"},
 		{"pricing", `{"inputTokenPer1M":-1}`, "pricing: a rate is a number between 0 and 1000000"},
 		{"settings", `{"apiKey":"k"}`, "settings.apiKey: a credential cannot be kept here"},
+		{"settings", `{"temprature":0.2}`, `settings has no field "temprature"`},
+		{"pricing", `{"inputTokenPer1m":1}`, `pricing has no field "inputTokenPer1m"`},
 		{"settings", `{"script":{"a":1}}`, "settings.script is no script: see the documentation of scripted models"},
 	} {
 		k.refused("POST /models", with(c.field, c.value), 400, "invalid_request", c.text)

@@ -271,7 +271,7 @@ func TestTracing(t *testing.T) {
 	require.Equal(t, []any{200, answer{"success": true, "sessionId": "s1", "status": "success", "durationMs": 2000.0, "totalEvents": 2.0}}, []any{status, got})
 
 	status, got = k.ask(token, "POST", "/tracing/sessions",
-		`{"sessionId":"s2","threadId":"talk","agent":{"name":"other"},"errors":[{"message":"no"}],"startedAt":"2026-01-02T03:05:00Z","durationMs":70,
+		`{"sessionId":"s2","threadId":"talk","agent":{"name":"other"},"errors":[{"message":"no"}],"startedAt":"2026-01-02T03:05:00Z","durationMs":70,"summary":{"totalDurationMs":90},
 		  "events":[{"id":"a","model":"m2","inputTokens":1},{"id":"a","inputTokens":1},{"id":"b"}]}`)
 	require.Equal(t, []any{200, answer{"success": true, "sessionId": "s2", "eventsStored": 3.0}}, []any{status, got})
 	k.ask(token, "POST", "/tracing/sessions", `{"sessionId":"alone","status":"done"}`)
@@ -294,7 +294,13 @@ func TestTracing(t *testing.T) {
 
 	_, got = k.ask(token, "GET", "/tracing/threads/talk", "")
 	require.Equal(t, []any{"error", 3.0, []any{"search"}}, []any{got["status"], got["totalCachedInputTokens"], got["toolsUsed"]})
-	require.Len(t, got["sessions"], 2)
+	sessions, _ := got["sessions"].([]any)
+	require.Len(t, sessions, 2)
+	for at, want := range [][]any{{"s2", 70.0, 90.0}, {"s1", 2000.0, 2000.0}} {
+		session, _ := sessions[at].(map[string]any)
+		summary, _ := session["summary"].(map[string]any)
+		require.Equal(t, want, []any{session["sessionId"], session["durationMs"], summary["totalDurationMs"]})
+	}
 	status, got = k.ask(token, "GET", "/tracing/threads/alone", "")
 	require.Equal(t, []any{200, 1.0}, []any{status, got["sessionsCount"]})
 

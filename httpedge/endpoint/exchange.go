@@ -341,8 +341,7 @@ func (x *exchange) fail(err error) {
 	response.SetStatusCode(problem.Status)
 	response.Header.SetContentType("application/json")
 	response.Header.Set("Cache-Control", "no-store")
-	if after := problem.retryAfter(); after > 0 {
-		seconds := int((after + time.Second - 1) / time.Second)
+	if seconds := problem.RetrySeconds(); seconds > 0 {
 		response.Header.Set("Retry-After", strconv.Itoa(seconds))
 	}
 	if problem.Status == fasthttp.StatusUnauthorized {

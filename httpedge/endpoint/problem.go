@@ -19,7 +19,7 @@ type Problem struct {
 	Code    string
 	Message string // safe to show
 	Details map[string]any
-	// RetryAfter is sent as a header, in whole seconds; 0 = not sent.
+	// RetryAfter is sent as a header, in whole seconds; 0 = not known, see RetrySeconds.
 	RetryAfter time.Duration
 	// Cause is what broke, for the log; nil for a refusal.
 	Cause error
@@ -132,18 +132,24 @@ func (s *Surface) refusal(refused *machine.Failure) *Problem {
 }
 
 const (
-	// whenFull is when to ask again where a limit was reached and nobody knows when there is room: runs in line take
-	// seconds to minutes.
-	whenFull      = 5 * time.Second
+	// whenUnknown is when to ask again where nobody knows when there is room, or what is away comes back: runs in line take seconds to
+	// minutes, and so do providers.
+	whenUnknown   = 5 * time.Second
 	maxRetryAfter = 366 * 24 * time.Hour
 )
 
-// retryAfter is what the header says. No 429 goes without it.
-func (p *Problem) retryAfter() time.Duration {
-	if p.RetryAfter <= 0 && p.Status == http.StatusTooManyRequests {
-		return whenFull
+// SaysWhen says whether an answer of this status tells when to ask again: no 429 and no 503 goes without it.
+func SaysWhen(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+}
+
+// RetrySeconds is what the header Retry-After says; 0 = it is not sent.
+func (p *Problem) RetrySeconds() int {
+	after := p.RetryAfter
+	if after <= 0 && SaysWhen(p.Status) {
+		after = whenUnknown
 	}
-	return p.RetryAfter
+	return int((max(after, 0) + time.Second - 1) / time.Second)
 }
 
 // retryAfter says when it makes sense to ask again. A failure may say so itself, in details.retryAfter seconds.

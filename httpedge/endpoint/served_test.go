@@ -2,7 +2,9 @@ package endpoint
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -96,35 +98,31 @@ func TestReadConsistency(t *testing.T) {
 	}
 }
 
-func TestEveryRefusalForTooMuchSaysWhenToComeBack(t *testing.T) {
+func TestEveryRefusalForNowSaysWhenToComeBack(t *testing.T) {
 	full := func() *machine.Failure {
 		return failure.Verbatim(failurepb.Code_QUOTA_REACHED, "too many background runs are queued in this project")
 	}
 	for _, c := range []struct {
-		name  string
-		err   error
-		after string
+		name   string
+		err    error
+		status int
+		after  string
 	}{
-		{"queue", full().With("maxQueued", 3), "5"},
-		{"month", full().With("retryAfter", 86400), "86400"},
-		{"from_another_node", full().With("retryAfter", 7.0), "7"},
-		{"provider", &Problem{Status: 429, Code: "insufficient_quota"}, "5"},
-		{"rate", failure.Verbatim(failurepb.Code_RATE_LIMITED, "slow down"), "1"},
+		{"queue", full().With("maxQueued", 3), 429, "5"},
+		{"month", full().With("retryAfter", 86400), 429, "86400"},
+		{"from_another_node", full().With("retryAfter", 7.0), 429, "7"},
+		{"provider", &Problem{Status: 429, Code: "insufficient_quota"}, 429, "5"},
+		{"rate", failure.Verbatim(failurepb.Code_RATE_LIMITED, "slow down"), 429, "1"},
+		{"no_owner", failure.Verbatim(failurepb.Code_UNAVAILABLE, "the conversation has no owner right now"), 503, "1"},
+		{"provider_away", &Problem{Status: 503, Code: "provider_unavailable"}, 503, "5"},
+		{"provider_says", &Problem{Status: 503, Code: "provider_unavailable", RetryAfter: 1500 * time.Millisecond}, 503, "2"},
+		{"broken", errors.New("broken"), 500, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			mux := servedMux(t, func(context.Context, *oneIn) (*Empty, error) { return nil, c.err })
 			rc := ask(mux, "GET", "/x/a/1", "")
-			require.Equal(t, 429, rc.Response.StatusCode())
+			require.Equal(t, c.status, rc.Response.StatusCode())
 			require.Equal(t, c.after, string(rc.Response.Header.Peek("Retry-After")))
 		})
 	}
-}
-
-func TestUnavailableSaysWhenToComeBack(t *testing.T) {
-	mux := servedMux(t, func(context.Context, *oneIn) (*Empty, error) {
-		return nil, failure.Verbatim(failurepb.Code_UNAVAILABLE, "the conversation has no owner right now")
-	})
-	rc := ask(mux, "GET", "/x/a/1", "")
-	require.Equal(t, 503, rc.Response.StatusCode())
-	require.Equal(t, "1", string(rc.Response.Header.Peek("Retry-After")))
 }

@@ -90,7 +90,9 @@ func Document(info Info, routes []endpoint.Route) []byte {
 		b.problem = strings.TrimPrefix(fmt.Sprint(b.component(reflect.TypeOf(part.Error), answer)["$ref"]), componentPath)
 		b.add(part.Routes, part)
 	}
-	components := object{"schemas": b.schemas}
+	components := object{"schemas": b.schemas, "headers": object{"RetryAfter": object{
+		"description": "Seconds after which it makes sense to ask again", "schema": object{"type": "integer"},
+	}}}
 	document := object{
 		"openapi":    "3.0.3",
 		"info":       object{"title": info.Title, "version": info.Version, "description": info.Description},
@@ -328,7 +330,11 @@ func (b *builder) responses(route *endpoint.Route) object {
 	}
 	for status, names := range byStatus {
 		slices.Sort(names)
-		responses[strconv.Itoa(status)] = b.refused(strings.Join(names, ", "))
+		refused := b.refused(strings.Join(names, ", "))
+		if endpoint.SaysWhen(status) {
+			refused["headers"] = object{"Retry-After": object{"$ref": "#/components/headers/RetryAfter"}}
+		}
+		responses[strconv.Itoa(status)] = refused
 	}
 	return responses
 }

@@ -66,7 +66,7 @@ func KnownFields(field string, object []byte, in any) *machine.Failure {
 	_ = json.Unmarshal(object, &members) // it is one
 	known := rawjson.NamesOf(reflect.TypeOf(in))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if !known[strings.ToLower(name)] {
+		if known[strings.ToLower(name)] == "" {
 			return invalid(failure.UnknownField).In(field).Param("name", failure.Shown(name))
 		}
 	}

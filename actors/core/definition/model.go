@@ -2,12 +2,15 @@ package definition
 
 import (
 	"encoding/json"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"parley/actors/core/failure"
+	"parley/actors/machine/rawjson"
 	"parley/proto/agentpb"
 )
 
@@ -35,7 +38,7 @@ func Categories() []string {
 	return []string{"llm", "embedding", "rerank", "stt", "tts", "ocr", "moderation"}
 }
 
-// Settings is a model's settings as far as the server reads them; further keys are kept. Times are milliseconds; what is
+// Settings is a model's settings as far as agents read them. Times are milliseconds; what is
 // absent or 0 is the server's default.
 type Settings struct {
 	Temperature         *float64        `json:"temperature,omitempty"`
@@ -73,9 +76,21 @@ type ProviderSettings struct {
 	Organization string `json:"organization,omitempty"`
 }
 
+// sentSettings is all that a client may say of a model. What is stored may hold more, and other types: from before that was looked at.
+type sentSettings struct {
+	Settings
+
+	UnsupportedParams         []string                   `json:"unsupportedParams"`
+	AllowUnknownPassthrough   bool                       `json:"allowUnknownPassthrough"` // this and what follows: of the gateway (document 3, 10.1)
+	RequestDefaults           map[string]json.RawMessage `json:"requestDefaults"`
+	ExtraBody                 map[string]json.RawMessage `json:"extraBody"`
+	DisableStreamingWithTools bool                       `json:"disableStreamingWithTools"`
+	Dynamic                   json.RawMessage            `json:"dynamic"` // see package routing
+}
+
 // ReadSettings checks the settings that a client sent for a model.
 func ReadSettings(raw []byte) ([]byte, *failure.Failure) {
-	var settings Settings
+	var settings sentSettings
 	keys, refused := object("settings", raw)
 	if refused == nil && len(keys) > 0 {
 		refused = unmarshal("settings", raw, &settings)
@@ -86,7 +101,21 @@ func ReadSettings(raw []byte) ([]byte, *failure.Failure) {
 	if refused != nil {
 		return nil, refused
 	}
-	return encode("settings", keys)
+	return encodeKnown("settings", keys, settings)
+}
+
+// encodeKnown is an object as it is stored, if it holds nothing but members of a struct: what was misspelt would have no effect.
+func encodeKnown(what string, keys map[string]json.RawMessage, members any) ([]byte, *failure.Failure) {
+	encoded, refused := encode(what, keys)
+	if refused != nil {
+		return nil, refused
+	}
+	known := rawjson.NamesOf(reflect.TypeOf(members))
+	maps.DeleteFunc(keys, func(name string, _ json.RawMessage) bool { return known[strings.ToLower(name)] == name })
+	if names := slices.Sorted(maps.Keys(keys)); len(names) > 0 {
+		return nil, invalid(failure.UnknownField).In(what).Param("name", failure.Shown(names[0]))
+	}
+	return encoded, nil
 }
 
 func (s *Settings) check() *failure.Failure {
@@ -152,7 +181,7 @@ func ReadPricing(raw []byte) ([]byte, *failure.Failure) {
 			return nil, invalid(failure.PriceOutOfRange).In("pricing").Param("most", int64(most))
 		}
 	}
-	return encode("pricing", keys)
+	return encodeKnown("pricing", keys, pricing)
 }
 
 // Price is what a stored price list says of tokens; nil when it says nothing, or not in US dollars.

@@ -280,9 +280,9 @@ func furtherKeys(raw []byte) (map[string]json.RawMessage, *failure.Failure) {
 		return nil, refused
 	}
 	known := rawjson.NamesOf(reflect.TypeFor[Config]())
-	known["apikeyenc"], known["hasapikey"] = true, true
+	known["apikeyenc"], known["hasapikey"] = "apiKeyEnc", "hasApiKey"
 	for key := range keys {
-		if known[strings.ToLower(key)] {
+		if known[strings.ToLower(key)] != "" {
 			delete(keys, key)
 		}
 	}

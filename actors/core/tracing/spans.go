@@ -66,8 +66,21 @@ func (g *GenAI) Number(key string) *Whole {
 // Counted is a number as it is counted.
 func Counted(n int64) Whole { return Whole(max(0, min(n, most))) }
 
-// session is the id of the session that a span belongs to.
-func (s *Span) session() string { return tidy(cmp.Or(s.GenAI.Conversation, s.TraceID)) }
+// conversations are those of the traces that name one: exporters often say it of some spans only. A trace that names several has none.
+func conversations(spans []Span) map[string]string {
+	of := map[string]string{}
+	for i := range spans {
+		trace, named := spans[i].TraceID, spans[i].GenAI.Conversation
+		if trace == "" || named == "" {
+			continue
+		}
+		if before, known := of[trace]; known && before != named {
+			named = ""
+		}
+		of[trace] = named
+	}
+	return of
+}
 
 // tidy is a text as an id or a name is kept.
 func tidy(text string) string { return strings.ToValidUTF8(cut(text, MaxID), "\uFFFD") }
@@ -75,14 +88,14 @@ func tidy(text string) string { return strings.ToValidUTF8(cut(text, MaxID), "\u
 // millis are Unix milliseconds.
 func millis(nano uint64) int64 { return int64(min(nano/1_000_000, lastTime)) }
 
-// Sessions are what spans say of sessions: of each conversation, and of each trace that names none. Spans without both are left out,
+// Sessions are what spans say of sessions: of each conversation, with what else its traces hold, and of each trace that names none. Spans without both are left out,
 // and those of more sessions than are stored at once.
 func Sessions(spans []Span, newID func() string) (puts []*tracepb.Put, leftOut int) {
-	known := map[string]*gathering{}
+	known, named := map[string]*gathering{}, conversations(spans)
 	var order []*gathering
 	for i := range spans {
 		s := &spans[i]
-		id := s.session()
+		id := tidy(cmp.Or(s.GenAI.Conversation, named[s.TraceID], s.TraceID))
 		g := known[id]
 		if g == nil {
 			if id == "" || len(order) == MaxSessions {

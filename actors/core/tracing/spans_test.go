@@ -55,6 +55,27 @@ func TestSessionsOfSpans(t *testing.T) {
 	require.Equal(t, []any{int64(120), []string{"large-2"}, []string{"find"}}, []any{s.GetCounted().GetInputTokens(), s.GetModels(), s.GetTools()})
 }
 
+// TestSpansOfNamedTraces: what one span of a trace says of its conversation counts for all of the trace that are reported with it, whichever comes first.
+func TestSpansOfNamedTraces(t *testing.T) {
+	of := func(trace, span, conversation string) tracing.Span {
+		return tracing.Span{TraceID: trace, SpanID: span, GenAI: tracing.GenAI{Conversation: conversation}}
+	}
+	puts, left := tracing.Sessions([]tracing.Span{
+		of("t1", "tool", ""), of("t1", "agent", "talk"), of("t1", "http", ""), of("t2", "next turn", "talk"), of("t2", "its tool", ""),
+		of("t3", "one", "a"), of("t3", "of neither", ""), of("t3", "other", "b"), of("t3", "again", "a"), of("", "", "loose"), of("", "lost", ""),
+	}, fixed)
+	got := map[string][]string{}
+	for _, put := range puts {
+		for _, e := range put.GetEvents() {
+			got[put.GetSessionId()] = append(got[put.GetSessionId()], e.GetId())
+		}
+	}
+	require.Equal(t, map[string][]string{
+		"talk": {"tool", "agent", "http", "next turn", "its tool"}, "a": {"one", "again"}, "b": {"other"}, "t3": {"of neither"}, "loose": {"made"},
+	}, got)
+	require.Equal(t, 1, left)
+}
+
 // TestManySessionsOfSpans: a request does not make sessions without bounds.
 func TestManySessionsOfSpans(t *testing.T) {
 	spans := make([]tracing.Span, tracing.MaxSessions+3)

@@ -21,7 +21,6 @@ import (
 	"parley/actors/inference"
 	"parley/actors/inference/wave"
 	"parley/actors/machine/rawjson"
-	"parley/actors/provider"
 	"parley/actors/stranger"
 	"parley/actors/turn/runtimecontext"
 	"parley/actors/turn/tool"
@@ -54,7 +53,7 @@ const (
 
 // Model implements handler.Trials.
 func (t *trials) Model(ctx context.Context, trial *handler.ModelTrial) (*handler.ModelOutcome, error) {
-	priced, record, ok := t.node.directory.agents.Model(trial.Caller.ProjectID, trial.Key)
+	_, record, ok := t.node.directory.agents.Model(trial.Caller.ProjectID, trial.Key)
 	if !ok {
 		return &handler.ModelOutcome{Error: &handler.TrialFailure{
 			Code: "model_not_usable", Message: "The model's provider is missing or disabled, or its credentials cannot be read",
@@ -74,6 +73,9 @@ func (t *trials) Model(ctx context.Context, trial *handler.ModelTrial) (*handler
 	call := &inference.Call{
 		TenantID: trial.Caller.TenantID, ProjectID: trial.Caller.ProjectID, UserID: trial.Caller.UserID, RequestID: trial.RequestID, Model: trial.Key, Body: fields,
 	}
+	var spent int64
+	priced := true
+	call.Booked = func(usage inference.Usage) { spent, priced = spent+usage.CostNanoUSD, priced && usage.Priced }
 	begun := time.Now()
 	answer, err := ask(ctx, call)
 	outcome.LatencyMs = milliseconds(begun)
@@ -90,7 +92,11 @@ func (t *trials) Model(ctx context.Context, trial *handler.ModelTrial) (*handler
 		return outcome, nil
 	}
 	outcome.OK = true
-	t.take(outcome, answer, priced.GetPrice(), len(trial.Recording) > 0)
+	t.take(outcome, answer, len(trial.Recording) > 0)
+	if priced {
+		usd := money.USD(spent)
+		outcome.CostUSD = &usd
+	}
 	return outcome, nil
 }
 
@@ -141,7 +147,7 @@ func speechTrial(trial *handler.ModelTrial) string {
 }
 
 // take tells of an answer, in whole as far as it is what was heard of a recording.
-func (*trials) take(outcome *handler.ModelOutcome, answer []byte, price *agentpb.Price, heard bool) {
+func (*trials) take(outcome *handler.ModelOutcome, answer []byte, heard bool) {
 	var said struct {
 		Text    string `json:"text"`
 		Choices []struct {
@@ -152,7 +158,6 @@ func (*trials) take(outcome *handler.ModelOutcome, answer []byte, price *agentpb
 		Usage struct {
 			Input  int64 `json:"prompt_tokens"`
 			Output int64 `json:"completion_tokens"`
-			Cached int64 `json:"cached_tokens"`
 		} `json:"usage"`
 	}
 	if json.Unmarshal(answer, &said) != nil {
@@ -167,10 +172,6 @@ func (*trials) take(outcome *handler.ModelOutcome, answer []byte, price *agentpb
 		outcome.Text = letters.Head(said.Choices[0].Message.Content, trialText)
 	}
 	outcome.InputTokens, outcome.OutputTokens = said.Usage.Input, said.Usage.Output
-	if price != nil && said.Usage.Input+said.Usage.Output > 0 {
-		usd := money.USD(provider.Cost(price, said.Usage.Input, said.Usage.Cached, said.Usage.Output))
-		outcome.CostUSD = &usd
-	}
 }
 
 // open prepares the tools of an agent's draft, or of an agent of the configuration.

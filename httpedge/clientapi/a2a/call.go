@@ -145,8 +145,8 @@ func (a *api) worded(ctx context.Context, err error) *protocol.Error {
 	}
 	details := map[string]any{"status": problem.Status}
 	maps.Copy(details, problem.Details)
-	if problem.RetryAfter > 0 {
-		details["retry_after"] = int(problem.RetryAfter.Seconds())
+	if seconds := problem.RetrySeconds(); seconds > 0 {
+		details["retry_after"] = seconds
 	}
 	return &protocol.Error{Code: protocol.CodeRefused, Message: problem.Message, Reason: problem.Code, Details: details}
 }

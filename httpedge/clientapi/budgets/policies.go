@@ -91,7 +91,7 @@ func unknown[T any](raw []byte) (names []string) {
 	}
 	known := rawjson.NamesOf(reflect.TypeFor[T]())
 	for name := range members {
-		if !known[strings.ToLower(name)] {
+		if known[strings.ToLower(name)] == "" {
 			names = append(names, name)
 		}
 	}
@@ -136,7 +136,7 @@ func declare[R, I any](o *resource.Object[R, I], of func(R) *directorypb.QuotaPo
 	o.Text(as.scope, text(policy.GetScope)).Enum(quota.Scopes()...).Write(into(func(in *catalog.PolicyInput) **string { return &in.Scope })).
 		Optional().CreateDoc("tenant when absent")
 	o.NullableText(as.scopeID, text(policy.GetScopeId)).Write(into(func(in *catalog.PolicyInput) **string { return &in.ScopeID })).
-		Optional().Clearable().CreateDoc("Id of the user or token, key of the model or provider")
+		Optional().Clearable().CreateDoc("Id of the user or token, key of the model or provider, which need not exist yet")
 	o.Text(as.domain, text(policy.GetDomain)).Enum(quota.Domains()...).Write(into(func(in *catalog.PolicyInput) **string { return &in.Domain })).
 		Optional().CreateDoc(domain + " when absent")
 	o.NullableText(as.description, text(policy.GetDescription)).Write(into(func(in *catalog.PolicyInput) **string { return &in.Description })).

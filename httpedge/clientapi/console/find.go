@@ -289,8 +289,7 @@ func (a *api) findTrace(ctx context.Context, name string) (*foundOut, error) {
 	if a.CanTrace != nil && !a.CanTrace() {
 		return nil, nothingFound()
 	}
-	caller := endpoint.CallerFrom(ctx)
-	id := a.IDs.NewIDFrom(tracing.Prefix, caller.TenantID+"/"+caller.ProjectID+"/"+name)
+	id := a.ReportedID(tracing.Prefix, endpoint.CallerFrom(ctx), name)
 	reply, err := entity.Read[*tracepb.SessionReply](ctx, a.Entities, &tracepb.SessionQuery{Id: id})
 	if err != nil {
 		return nil, err

@@ -60,3 +60,8 @@ func IsCode(err error, code failurepb.Code) bool {
 	var refused *failure.Failure
 	return errors.As(err, &refused) && refused.Code == code
 }
+
+// ReportedID is the id of the entity of a session or thread that a program of the caller's project reports under a name.
+func (a *API) ReportedID(kind string, caller endpoint.Caller, name string) string {
+	return a.IDs.NewIDFrom(kind, caller.TenantID+"/"+caller.ProjectID+"/"+name)
+}

@@ -32,7 +32,8 @@ func models(recorded *catalog.Catalog) *resource.Object[*directorypb.Model, inpu
 	o.Flag("isMultimodal", record.GetMultimodal).Write(func(in *input) **bool { return &in.Multimodal })
 	o.Flag("supportsToolCalls", record.GetSupportsTools).Write(func(in *input) **bool { return &in.ToolCalls }).Optional().CreateDoc("true when absent")
 	o.Document("settings", record.GetSettings).Take(func(in *input) *json.RawMessage { return &in.Settings }).Required().
-		CreateDoc("temperature, topP, maxOutputTokens, contextTokens, firstTokenTimeoutMs, idleTimeoutMs, totalTimeoutMs, maxRetries, script").
+		CreateDoc("temperature, topP, maxOutputTokens, contextTokens, firstTokenTimeoutMs, idleTimeoutMs, totalTimeoutMs, maxRetries, unsupportedParams, " +
+			"requestDefaults, extraBody, allowUnknownPassthrough, disableStreamingWithTools, script, dynamic; nothing else").
 		ChangeDoc("Replaces the stored ones")
 	o.Document("pricing", record.GetPricing).Take(func(in *input) *json.RawMessage { return &in.Pricing }).Required().
 		Doc("US dollars for one million tokens").CreateDoc("inputTokenPer1M, outputTokenPer1M, cachedTokenPer1M: US dollars").

@@ -130,10 +130,13 @@ func AppendError(dst []byte, turn *conversationpb.TurnResult) []byte {
 	default:
 		return append(dst, "null"...)
 	}
-	dst = append(dst, `{"type":`...)
-	dst = wire.AppendString(dst, code)
-	dst = wire.AppendMember(dst, `,"code":`, code)
-	return append(wire.AppendMember(dst, `,"message":`, message), '}')
+	told := responseErrorSchema{}
+	if details := turn.GetError().GetDetails(); len(details) > 0 && json.Unmarshal(details, &told) != nil {
+		told = responseErrorSchema{} // of a log that is not ours
+	}
+	told.Type, told.Code, told.Message = code, code, message
+	encoded, _ := json.Marshal(told) // texts always encode
+	return append(dst, encoded...)
 }
 
 // ResponseSchema describes a response.
@@ -185,4 +188,8 @@ type responseErrorSchema struct {
 	Type    string `json:"type"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
+
+	GuardrailKey string            `json:"guardrail_key,omitempty" doc:"Of the guardrail that stopped the answer (guardrail_block)"`
+	Action       string            `json:"action,omitempty"`
+	Findings     []json.RawMessage `json:"findings,omitempty" doc:"As in the answer to a call that it stops, without the phrases that were found"`
 }

@@ -169,22 +169,17 @@ func (a *api) endTraceSession(ctx context.Context, in *endInput) (*endOut, error
 	return &endOut{Success: true, SessionID: id, Status: reply.GetStatus(), DurationMs: reply.GetDurationMs(), TotalEvents: reply.GetEvents()}, nil
 }
 
-// idOf is the id of a session's or thread's entity.
-func (a *api) idOf(kind string, caller endpoint.Caller, name string) string {
-	return a.IDs.NewIDFrom(kind, caller.TenantID+"/"+caller.ProjectID+"/"+name)
-}
-
 // write adds to a session that is let in, in one append unless its events are large. It joins its thread first, so that it can be found.
 func (a *api) write(ctx context.Context, caller endpoint.Caller, put *tracepb.Put) (*tracepb.Reply, error) {
 	put.TenantId, put.ProjectId, put.UserId, put.KeepMs = caller.TenantID, caller.ProjectID, caller.UserID, a.Config.TraceRetention.Milliseconds()
 	a.bound(caller, put)
-	id := a.idOf(tracing.Prefix, caller, put.GetSessionId())
+	id := a.ReportedID(tracing.Prefix, caller, put.GetSessionId())
 	named := put.GetRecord().GetThreadId()
 	if named == put.GetSessionId() {
 		named, put.Record.ThreadId = "", ""
 	}
 	if named != "" {
-		put.Thread = a.idOf(tracing.ThreadPrefix, caller, named)
+		put.Thread = a.ReportedID(tracing.ThreadPrefix, caller, named)
 		known, err := a.session(ctx, id)
 		if err != nil {
 			return nil, err

@@ -94,7 +94,7 @@ func (a *api) split(ctx context.Context, caller endpoint.Caller, puts []*tracepb
 	group.SetLimit(atOnce)
 	for _, put := range puts {
 		group.Go(func() error {
-			found, failed := a.session(within, a.idOf(tracing.Prefix, caller, put.GetSessionId()))
+			found, failed := a.session(within, a.ReportedID(tracing.Prefix, caller, put.GetSessionId()))
 			put.Known = found != nil
 			return failed
 		})

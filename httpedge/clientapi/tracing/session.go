@@ -83,7 +83,7 @@ func (a *api) readTraceSession(ctx context.Context, in *traceSessionInput) (*tra
 		return nil, err
 	}
 	reply, err := entity.Read[*tracepb.EventsReply](ctx, a.Entities, &tracepb.EventsQuery{
-		Id: a.idOf(tracing.Prefix, caller, in.SessionID), After: int64(in.After), Limit: uint32(in.Limit),
+		Id: a.ReportedID(tracing.Prefix, caller, in.SessionID), After: int64(in.After), Limit: uint32(in.Limit),
 	})
 	if err != nil {
 		return nil, err

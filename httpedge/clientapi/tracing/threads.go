@@ -94,6 +94,7 @@ type numbersRow struct {
 	TotalCachedInputTokens int64            `json:"totalCachedInputTokens"`
 	TotalBytesIn           int64            `json:"totalBytesIn"`
 	TotalBytesOut          int64            `json:"totalBytesOut"`
+	TotalDurationMs        int64            `json:"totalDurationMs" doc:"The more of what a summary said and durationMs"`
 	EventCounts            map[string]int64 `json:"eventCounts"`
 }
 
@@ -130,13 +131,13 @@ func (a *api) getThread(ctx context.Context, in *threadInput) (*threadOut, error
 		return nil, err
 	}
 	reply, err := entity.Read[*tracepb.ThreadFound](ctx, a.Entities, &tracepb.ThreadQuery{
-		Thread: a.idOf(tracing.ThreadPrefix, caller, in.ThreadID), ThreadId: in.ThreadID,
+		Thread: a.ReportedID(tracing.ThreadPrefix, caller, in.ThreadID), ThreadId: in.ThreadID,
 	})
 	if refused, is := errors.AsType[*machine.Failure](err); err != nil && (!is || refused.Code != failurepb.Code_NOT_FOUND) {
 		return nil, err
 	}
 	group := reply.GetThread()
-	alone, err := a.session(ctx, a.idOf(tracing.Prefix, caller, in.ThreadID))
+	alone, err := a.session(ctx, a.ReportedID(tracing.Prefix, caller, in.ThreadID))
 	if err != nil {
 		return nil, err
 	}
@@ -172,14 +173,15 @@ func joined(a, b *tracepb.Group) *tracepb.Group {
 }
 
 func traceOf(s *tracepb.Session, thread string) traceRow {
-	r, n := s.GetRecord(), tracing.Totals(s)
+	r, n, took := s.GetRecord(), tracing.Totals(s), tracing.Duration(s)
 	row := traceRow{
 		SessionID: s.GetSessionId(), ThreadID: thread, TraceID: render.Nullable(r.GetTraceId()),
 		Agent: agentRow{Name: r.GetAgentName(), Version: r.GetAgentVersion(), Model: r.GetAgentModel()}, Status: r.GetStatus(),
-		StartedAt: render.Time(r.GetStartedAt()), EndedAt: render.NullableTime(r.GetEndedAt()), DurationMs: tracing.Duration(s), TotalEvents: tracing.Events(s),
+		StartedAt: render.Time(r.GetStartedAt()), EndedAt: render.NullableTime(r.GetEndedAt()), DurationMs: took, TotalEvents: tracing.Events(s),
 		Summary: numbersRow{
 			TotalInputTokens: n.GetInputTokens(), TotalOutputTokens: n.GetOutputTokens(), TotalCachedInputTokens: n.GetCachedInputTokens(),
-			TotalBytesIn: n.GetBytesIn(), TotalBytesOut: n.GetBytesOut(), EventCounts: n.GetEventCounts(),
+			TotalBytesIn: n.GetBytesIn(), TotalBytesOut: n.GetBytesOut(),
+			TotalDurationMs: max(s.GetSaid().GetDurationMs(), took), EventCounts: n.GetEventCounts(),
 		},
 		ModelsUsed: filled(s.GetModels()), ToolsUsed: filled(s.GetTools()), Metadata: r.GetMetadata(),
 		Own: s.GetId() == "", // what was reported is an entity

@@ -137,12 +137,12 @@ func (a *API) hear(ctx context.Context, contentType string, upload *endpoint.Upl
 	if upload.Length > a.bodyLimit() {
 		return nil, tooLarge(a.config.MaxUpload)
 	}
-	got := &received{spool: a.spool, most: a.config.MaxUpload}
+	got := &received{spool: a.spool, most: a.config.MaxUpload, translate: translate}
 	defer got.close()
 	if err := got.read(contentType, upload.Body); err != nil {
 		return nil, err
 	}
-	call, recording, err := got.request(ctx, translate)
+	call, recording, err := got.request(ctx)
 	if err != nil {
 		return nil, err
 	}

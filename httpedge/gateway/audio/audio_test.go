@@ -295,6 +295,9 @@ func TestBase64(t *testing.T) {
 	} {
 		k.json("/audio/transcriptions", c.body).refused(400, invalid, c.message)
 	}
+	k.now(says(200, asJSON, `{"text":"Hello"}`)) // a translation does not use them, and so does not look at them
+	k.json("/audio/translations", `{"model":"stt","language":["en"],"timestamp_granularities":"word","audio":{"data":"UklG"}}`).done()
+	require.NotContains(t, k.requests()[0].fields, "language")
 }
 
 // TestSizes: the largest recording, the room for all of them, and what a body may have beside.

@@ -29,8 +29,9 @@ const (
 
 // received is a request for a transcription, as far as it has come.
 type received struct {
-	spool Spool
-	most  int64 // bytes of a recording
+	spool     Spool
+	most      int64 // bytes of a recording
+	translate bool
 
 	kept                  Spooled // nil = no recording has come
 	size                  int64
@@ -104,15 +105,15 @@ func (r *received) text(name, value string) error {
 }
 
 // request is what was asked for, once all has come.
-func (r *received) request(ctx context.Context, translate bool) (*gateway.Call, *Recording, error) {
+func (r *received) request(ctx context.Context) (*gateway.Call, *Recording, error) {
 	if refused := r.check(); refused != nil {
 		return nil, nil, refused
 	}
 	recording := &Recording{
-		Audio: r.kept, Size: r.size, FileName: r.name(), ContentType: r.contentType, Translate: translate,
+		Audio: r.kept, Size: r.size, FileName: r.name(), ContentType: r.contentType, Translate: r.translate,
 		Prompt: r.texts["prompt"], Format: r.texts["response_format"], Temperature: r.texts["temperature"],
 	}
-	if !translate {
+	if !r.translate {
 		recording.Language = r.texts["language"]
 		recording.ByWord, recording.BySegment = slices.Contains(r.granularities, "word"), slices.Contains(r.granularities, "segment")
 	}

@@ -46,7 +46,7 @@ func (r *received) member(s *scanner, name string) error {
 		return s.object(func(name string) error { return r.audioMember(s, name) })
 	}
 	raw, err := s.value()
-	if err != nil || string(raw) == "null" {
+	if err != nil || string(raw) == "null" || r.translate && (name == "language" || name == "timestamp_granularities") { // not used, whatever they are
 		return err
 	}
 	switch name {

@@ -25,11 +25,14 @@ export function useActions(list) {
 }
 
 const looksLikeID = /^[a-z0-9]+_[\w-]{6,}$/i;
+/** Keys of agents, models and guardrails, and what programs call the sessions that they report, look like any word. */
+const mayBeKey = /^\S{2,256}$/;
 
 /** @param {{close: () => void}} props */
 export function Palette({ close }) {
   const [text, setText] = useState('');
   const [found, setFound] = useState(/** @type {Entry[]} */ ([]));
+  const [searched, setSearched] = useState(''); // what was found is of this text
   const [at, setAt] = useState(0);
   const wanted = text.trim();
   const sees = useSees();
@@ -43,6 +46,7 @@ export function Palette({ close }) {
         api.get('/agents', {}, { signal }).then((list) => list.agents, () => []),
       ]);
       if (signal.aborted) return;
+      setSearched(wanted);
       setFound([
         ...sessions.map((/** @type {any} */ one) => ({ label: one.title || one.id, kind: t('palette.session'), act: () => go(`/dashboard/sessions/${one.id}`) })),
         ...agents.map((/** @type {any} */ one) => ({ label: one.name, kind: t('palette.agent'), act: () => go(`/dashboard/agents/${one.key}`) })),
@@ -53,13 +57,14 @@ export function Palette({ close }) {
 
   /** @type {Entry[]} */
   const all = [
-    ...(looksLikeID.test(wanted) ? [{ label: t('palette.go', { id: wanted }), kind: 'id', act: () => go(`/dashboard/go/${encodeURIComponent(wanted)}`) }] : []),
     ...[...offered].flatMap((ask) => ask()),
     ...routes.filter((one) => one.icon && sees(one)).map((one) => ({ label: t(one.key || ''), kind: t('palette.page'), act: () => go(one.path) })),
     ...found,
   ];
-  const fits = (/** @type {Entry} */ one) => one.kind === 'id' || one.label.toLowerCase().includes(wanted.toLowerCase());
-  const list = all.filter(fits).slice(0, 12);
+  const list = all.filter((one) => one.label.toLowerCase().includes(wanted.toLowerCase())).slice(0, 11);
+  const id = { label: t('palette.go', { id: wanted }), kind: 'id', act: () => go(`/dashboard/go/${encodeURIComponent(wanted)}`) };
+  if (looksLikeID.test(wanted)) list.unshift(id);
+  else if (mayBeKey.test(wanted) && searched === wanted) list.push(id); // behind what has such a name
   const chosen = Math.min(at, list.length - 1);
   const open = (/** @type {Entry|undefined} */ one) => { if (one) { close(); one.act(); } };
   const key = (/** @type {KeyboardEvent} */ event) => {

@@ -47,8 +47,8 @@ export function Try({ path, category }) {
   return html`<section class="try" id="try"><${Form} submit=${t('models.try')} schema=${schema} value=${{ response_format: 'mp3' }} onSubmit=${call} extra=${html`<span class="faint">${t('models.try.about')}</span>`} />
     ${outcome && html`<div class="outcome" role="status" data-outcome=${outcome.ok ? 'ok' : 'error'}><p class="facts"><${Status} value=${outcome.ok ? 'succeeded' : 'failed'} word=${outcome.ok ? t('models.try.ok') : t('models.try.failed')} />
         <span class="number">${duration(outcome.latency_ms)}</span>
-        ${outcome.ok ? !schema.required && html`<span class="number">${t('models.try.tokens', { input: number(outcome.input_tokens), output: number(outcome.output_tokens) })}</span>
-          ${outcome.cost_usd === null ? html`<span class="faint">${t('models.try.unpriced')}</span>` : html`<${Money} usd=${outcome.cost_usd} digits=${6} />`}` : html`<code>${outcome.error.code}${outcome.error.status ? ` · ${outcome.error.status}` : ''}</code>`}
+        ${outcome.ok && !schema.required && html`<span class="number">${t('models.try.tokens', { input: number(outcome.input_tokens), output: number(outcome.output_tokens) })}</span>`}
+        ${outcome.ok ? outcome.cost_usd === null ? html`<span class="faint">${t('models.try.unpriced')}</span>` : html`<${Money} usd=${outcome.cost_usd} digits=${6} />` : html`<code>${outcome.error.code}${outcome.error.status ? ` · ${outcome.error.status}` : ''}</code>`}
         ${outcome.audio && html`<span>${outcome.text}</span>`}</p>
       ${outcome.audio ? html`<${Sound} audio=${outcome.audio} text=${outcome.spoken} />` : (outcome.text || outcome.error) && html`<pre tabindex="0">${outcome.ok ? outcome.text : outcome.error.message}</pre>`}</div>`}</section>`;
 }

@@ -45,7 +45,7 @@ export default {
   'models.cache.ttl': ['Seconds for which an answer is kept (an hour when left out)', 'Bir yanıtın saklandığı saniye (boşsa bir saat)'],
   'models.cache.size': ['Answers kept on a node at most (1000 when left out)', 'Bir düğümde saklanan en çok yanıt (boşsa 1000)'],
   'models.settings': ['Settings', 'Ayarlar'],
-  'models.settings.about': ['JSON: temperature, topP, maxOutputTokens, contextTokens, firstTokenTimeoutMs, idleTimeoutMs, totalTimeoutMs, maxRetries.', 'JSON: temperature, topP, maxOutputTokens, contextTokens, firstTokenTimeoutMs, idleTimeoutMs, totalTimeoutMs, maxRetries.'],
+  'models.settings.about': ['JSON: temperature, topP, maxOutputTokens, contextTokens, firstTokenTimeoutMs, idleTimeoutMs, totalTimeoutMs, maxRetries, unsupportedParams, requestDefaults, extraBody, allowUnknownPassthrough, disableStreamingWithTools.', 'JSON: temperature, topP, maxOutputTokens, contextTokens, firstTokenTimeoutMs, idleTimeoutMs, totalTimeoutMs, maxRetries, unsupportedParams, requestDefaults, extraBody, allowUnknownPassthrough, disableStreamingWithTools.'],
   'models.baseUrl': ['Address', 'Adres'],
   'models.baseUrl.about': ['The provider’s own when left out. Stored keys do not follow to another host.', 'Boşsa sağlayıcının kendi adresi. Saklanan anahtarlar başka sunucuya gitmez.'],
   'models.apiKey': ['API key', 'API anahtarı'],
