@@ -113,7 +113,7 @@ func lapsed(s *allowancepb.State, id string, now int64) {
 	}
 	call := proto.CloneOf(s.GetRunning()[at])
 	count(s, call, allowancepb.Measure_COST, call.GetNeed()-call.GetBooked(), now)
-	call.Booked = call.GetNeed()
+	call.Booked, call.Lapsed = call.GetNeed(), true
 	s.Running[at] = call
 }
 

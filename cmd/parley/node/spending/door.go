@@ -207,7 +207,7 @@ func (p *pass) enter(ctx context.Context) error {
 	return nil
 }
 
-// await asks until it is decided on the call.
+// await asks until it is decided on the call. Who is let in that late that its node must have been paused asks again: the lease may be over.
 func (p *pass) await(ctx context.Context) (*allowancepb.Reply, error) {
 	d := p.door
 	all, cancel := context.WithTimeout(ctx, d.config.Wait)
@@ -220,7 +220,7 @@ func (p *pass) await(ctx context.Context) (*allowancepb.Reply, error) {
 		impatient := once.Err() != nil
 		end()
 		switch {
-		case err == nil && (reply.GetLetIn() || reply.GetReached() != nil && (!reply.GetAgain() || time.Since(began) >= p.patience(reply.GetReached()))):
+		case err == nil && (reply.GetLetIn() && !impatient || reply.GetReached() != nil && (!reply.GetAgain() || time.Since(began) >= p.patience(reply.GetReached()))):
 			return reply, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
