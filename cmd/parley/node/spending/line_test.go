@@ -2,6 +2,7 @@ package spending_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -94,5 +95,58 @@ func TestPausedBeforeTheAnswer(t *testing.T) {
 		other.Settle(held, 1)
 		pass.Settle(rest, 1)
 		require.EqualValues(t, all, at.used())
+	})
+}
+
+// byTenant are the allowances of two tenants: that of one is out of reach from some time on.
+type byTenant struct {
+	*allowances
+	other entity.Client
+	gone  atomic.Bool
+}
+
+// Ask implements entity.Client.
+func (b *byTenant) Ask(ctx context.Context, id string, command proto.Message) (proto.Message, error) {
+	switch {
+	case strings.HasSuffix(id, "_t"):
+		return b.allowances.Ask(ctx, id, command)
+	case b.gone.Load():
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return b.other.Ask(ctx, id, command)
+}
+
+// TestTenantOutOfReach: calls that cannot be settled, of a tenant whose allowance is out of reach, do not keep those of another from being renewed.
+func TestTenantOutOfReach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		never := func() bool { return false }
+		at := &byTenant{allowances: newAllowances(never), other: newAllowances(never)}
+		door := newDoor(at, func(string) []*quota.Policy { return policies(line)("t") })
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Minute)
+		defer cancel()
+		defer door.Stop(ctx)
+		pass, err := wants(t, door)
+		require.NoError(t, err)
+		var calls sync.WaitGroup
+		for range 300 {
+			calls.Go(func() {
+				lost, err := door.Enter(t.Context(), &quota.Call{TenantID: "other", Domain: quota.LLM})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(time.Second)
+				lost.Settle(1, 1)
+			})
+		}
+		time.AfterFunc(500*time.Millisecond, func() { at.gone.Store(true) })
+		calls.Wait()
+		for range 12 {
+			time.Sleep(10 * time.Second)
+			require.Equal(t, 1, at.running())
+		}
+		at.gone.Store(false)
+		pass.Settle(0, 0)
 	})
 }
