@@ -63,7 +63,7 @@ const lease = 30_000
 // pass lets time pass: calls that were not heard of hold nothing any more.
 func (w *world) pass(ms int64) {
 	w.now += ms
-	for id := range w.dead {
+	for id := range w.calls {
 		if w.expires[id] > w.now {
 			continue
 		}
@@ -80,9 +80,12 @@ func (w *world) pass(ms int64) {
 	w.renew()
 }
 
-// renew says that the calls of all other nodes still run, or wait.
+// renew says that the calls of all other nodes still run, or wait, if that is not lost on the way.
 func (w *world) renew() {
 	ids := append(w.alive(false), w.alive(true)...)
+	if rapid.IntRange(0, 3).Draw(w.t, "renewed") == 0 {
+		ids = nil
+	}
 	for _, id := range ids {
 		w.expires[id] = w.now + lease
 	}
@@ -125,8 +128,12 @@ func (w *world) decided(id string, reply *allowancepb.Reply) {
 	require.True(w.t, reply.GetLetIn())
 	require.GreaterOrEqual(w.t, reply.GetHeld(), w.calls[id].GetNeed())
 	require.LessOrEqual(w.t, reply.GetHeld(), w.calls[id].GetWant())
-	w.running[id], w.expires[id] = reply.GetHeld(), max(w.expires[id], w.now+lease)
+	require.True(w.t, w.heard(id), "%s is let in, and may be of a dead node", id)
+	w.running[id] = reply.GetHeld()
 }
+
+// heard says that a call asked, or was renewed, within half a lease.
+func (w *world) heard(id string) bool { return w.expires[id]-w.now >= lease/2 }
 
 func (w *world) held() (sum int64) {
 	for _, amount := range w.running {
@@ -135,9 +142,31 @@ func (w *world) held() (sum int64) {
 	return sum
 }
 
+// wake has a node ask again for a call that it has not begun.
+func (w *world) wake(id string) {
+	if delete(w.dead, id); w.lapsed[id] {
+		w.spent -= w.calls[id].GetNeed() // it was not made
+		delete(w.lapsed, id)
+	}
+	w.enter(id)
+}
+
+// enter has a call ask, for the first time or again.
+func (w *world) enter(id string) {
+	if _, runs := w.running[id]; !runs && !w.waiting[id] || !w.heard(id) {
+		w.expires[id] = w.now + lease
+	}
+	reply := w.do(&allowancepb.Command{Body: &allowancepb.Command_Enter{Enter: &allowancepb.Enter{Call: w.calls[id], LeaseMs: lease}}})
+	if reply == nil {
+		w.waiting[id] = true
+	} else if _, runs := w.running[id]; !runs {
+		w.decided(id, reply)
+	}
+}
+
 // TestMoney: whatever calls do, die of and repeat, what they hold and have spent is within the limit, what calls of dead nodes need
-// included; nobody is refused while there is enough left, and whoever waits does so for somebody. What calls of nodes that were only cut
-// off did cost takes the place of what they need.
+// included; nobody is refused while there is enough left, whoever waits does so for somebody, and nobody is let in who was not heard of for
+// half a lease. What calls of nodes that were only cut off did cost takes the place of what they need.
 func TestMoney(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{
@@ -146,26 +175,15 @@ func TestMoney(t *testing.T) {
 			expires: map[string]int64{}, lapsed: map[string]bool{},
 		}
 		limits := []*allowancepb.Cap{{Policy: "qp_1", Measure: allowancepb.Measure_COST, Unit: allowancepb.Unit_DAY, Most: w.most}}
-		enter := func(id string) {
-			reply := w.do(&allowancepb.Command{Body: &allowancepb.Command_Enter{Enter: &allowancepb.Enter{Call: w.calls[id], LeaseMs: lease}}})
-			if reply == nil {
-				w.waiting[id] = true
-				return
-			}
-			if _, runs := w.running[id]; !runs {
-				w.decided(id, reply)
-			}
-		}
 		pick := func(of []string) string { return rapid.SampledFrom(of).Draw(t, "call") }
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			w.pass(rapid.Int64Range(0, 2000).Draw(t, "pause"))
-			switch rapid.IntRange(0, 7).Draw(t, "what") {
+			switch rapid.IntRange(0, 8).Draw(t, "what") {
 			case 0, 1, 2:
 				id := fmt.Sprint("c", len(w.calls))
 				need := rapid.Int64Range(0, 50).Draw(t, "need")
 				w.calls[id] = &allowancepb.Call{Id: id, Need: need, Want: need + rapid.Int64Range(0, 200).Draw(t, "more"), Caps: limits}
-				w.expires[id] = w.now + lease
-				enter(id)
+				w.enter(id)
 			case 3:
 				if ids := w.alive(false); len(ids) > 0 {
 					id := pick(ids)
@@ -181,16 +199,14 @@ func TestMoney(t *testing.T) {
 					id := pick(ids)
 					w.calls[id] = proto.CloneOf(w.calls[id])
 					w.calls[id].Hurried = rapid.Bool().Draw(t, "hurried")
-					enter(id)
+					w.enter(id)
 				}
 			case 5: // a node dies: what it holds is free after its lease
 				if ids := append(w.alive(false), w.alive(true)...); len(ids) > 0 {
 					w.dead[pick(ids)] = true
 				}
 			case 6:
-				if len(w.dead) > 0 {
-					w.pass(lease)
-				}
+				w.pass(rapid.Int64Range(0, lease).Draw(t, "long"))
 			case 7: // a node that was cut off is back
 				if ids := slices.Sorted(maps.Keys(w.lapsed)); len(ids) > 0 {
 					id := pick(ids)
@@ -200,12 +216,16 @@ func TestMoney(t *testing.T) {
 					w.beyond += max(cost-w.calls[id].GetNeed(), 0)
 					w.do(&allowancepb.Command{Body: &allowancepb.Command_Settle{Settle: &allowancepb.Settled{Id: id, Cost: cost}}})
 				}
+			case 8: // a node asks again, and may have been paused before it had its answer
+				if ids := slices.Sorted(maps.Keys(w.calls)); len(ids) > 0 {
+					w.wake(pick(ids))
+				}
 			}
 			w.renew()
 			require.LessOrEqual(t, w.spent+w.held(), w.most+w.beyond)
 			state, _ := w.state.(*allowancepb.State)
 			require.Equal(t, w.spent, quota.Used(state, limits[0], w.now))
-			if len(w.waiting) > 0 {
+			if slices.ContainsFunc(slices.Collect(maps.Keys(w.waiting)), w.heard) {
 				require.NotEmpty(t, w.running, "somebody waits for nobody")
 			}
 		}

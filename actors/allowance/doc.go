@@ -34,10 +34,15 @@
 //
 // # Nodes that die
 //
-// What a call holds is free again once its node has not said for the time of the lease that it still runs, but for what it needs (its
-// input and a first piece of output): its model most likely charged that, so it counts as spent. The call is remembered for longer: a node
-// that was only cut off settles its calls when it is back, and what they did cost is counted instead. A call that is not known was settled,
-// so settling again changes nothing.
+// A call is heard of when it asks, and when its node says that it still runs, or waits: every third of its lease. Who waits and is unheard
+// of for half of its lease is passed over, and keeps its place in line until the lease is over: of a dead node nobody is let in after that,
+// and whoever is let in has half of a lease to be renewed in. What calls of a dead node hold is therefore free, at the latest, a lease after
+// its death, but for what they need (their input and a first piece of output): their models most likely charged that, so it counts as spent.
+// They are remembered for longer: a node that was only cut off settles its calls when it is back, and what they did cost is counted instead.
+// A call that is not known was settled, so settling again changes nothing.
+//
+// What a call held whose lease is over may be another's. A node that was paused before it knew that its call was let in asks again: the call
+// has not begun, and is decided on anew, with nothing spent.
 //
 // states.md has the state table.
 package allowance

@@ -98,20 +98,30 @@ func enter(s *step, c *allowancepb.Enter) *machine.Failure {
 		return failure.New(failurepb.Code_VALIDATION, failure.BadAllowance)
 	}
 	if at := find(s.Before.GetRunning(), call.GetId()); at >= 0 {
-		extend(s, s.Before.GetRunning()[at], call, s.Now+c.GetLeaseMs())
-		return nil
+		running := s.Before.GetRunning()[at]
+		if !running.GetLapsed() || call.GetBytes() > running.GetBytes() {
+			extend(s, running, call, s.Now+c.GetLeaseMs())
+			return nil
+		}
+		// What it held may be another's by now. Who asks has not begun: it asks anew, and nothing of it was spent.
+		s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Settled{Settled: &allowancepb.Settled{Id: call.GetId(), Unkept: true}}})
 	}
 	if fills(call) && call.GetAsOf() < s.Before.GetKeptFrom() {
 		s.Decision.Reply = &allowancepb.Reply{Again: true}
 		return nil
 	}
-	forget(s)
+	freed := forget(s)
 	call = proto.CloneOf(call)
 	call.ExpiresAt, call.LeaseMs, call.Held, call.LetInAt = s.Now+c.GetLeaseMs(), c.GetLeaseMs(), 0, 0
 	at := find(s.State().GetWaiting(), call.GetId())
 	switch {
 	case at >= 0 && call.GetHurried() == s.State().GetWaiting()[at].GetHurried():
-		s.Await(call.GetId())
+		if heard(s, s.State().GetWaiting()[at], call.GetExpiresAt()) || freed {
+			advance(s, call.GetId())
+		}
+		if s.Decision.Reply == nil {
+			s.Await(call.GetId())
+		}
 		return nil
 	case at < 0 && max(len(s.State().GetRunning()), len(s.State().GetWaiting())) >= maxCalls:
 		return failure.New(failurepb.Code_UNAVAILABLE, failure.TooManyWaiters)
@@ -137,6 +147,7 @@ func enter(s *step, c *allowancepb.Enter) *machine.Failure {
 func extend(s *step, call, more *allowancepb.Call, until int64) {
 	switch {
 	case more.GetBytes() <= call.GetBytes():
+		heard(s, call, until)
 		s.Decision.Reply = &allowancepb.Reply{LetIn: true, Held: call.GetHeld()}
 		return
 	case fills(more) && more.GetAsOf() < s.Before.GetKeptFrom():
@@ -149,6 +160,20 @@ func extend(s *step, call, more *allowancepb.Call, until int64) {
 		verdict.held = call.GetHeld()
 	}
 	s.Decision.Reply = verdict.reply()
+}
+
+// unheard says that a call was not heard of for half of its lease, of which its node renews it every third: the node may be dead.
+func unheard(call *allowancepb.Call, now int64) bool {
+	return call.GetExpiresAt()-now < call.GetLeaseMs()/2
+}
+
+// heard renews a call that asks again, if it was unheard of.
+func heard(s *step, call *allowancepb.Call, until int64) bool {
+	if !unheard(call, s.Now) {
+		return false
+	}
+	s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Renewed{Renewed: &allowancepb.Renewed{Ids: []string{call.GetId()}, ExpiresAt: until}}})
+	return true
 }
 
 // settle ends a call, or takes it out of the line, and lets in who waited for what it held.
@@ -177,17 +202,17 @@ func renew(s *step, c *allowancepb.Renew) *machine.Failure {
 }
 
 // forget counts what calls need that are not heard of any more, and removes those that were not for so long that they will not be settled,
-// and those in line whose lease is over.
-func forget(s *step) {
+// and those in line whose lease is over. It says whether some of what was held is free again.
+func forget(s *step) bool {
 	if s.Before == nil {
-		return
+		return false
 	}
 	var ids, lapsed []string
 	for _, call := range s.State().GetRunning() {
 		if call.GetExpiresAt()+remembered <= s.Now {
 			ids = append(ids, call.GetId())
 		}
-		if call.GetExpiresAt() <= s.Now && call.GetBooked() < call.GetNeed() {
+		if call.GetExpiresAt() <= s.Now && !call.GetLapsed() {
 			lapsed = append(lapsed, call.GetId())
 		}
 	}
@@ -202,14 +227,19 @@ func forget(s *step) {
 	if ids != nil {
 		s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Forgotten{Forgotten: &allowancepb.Forgotten{Ids: ids}}})
 	}
+	return lapsed != nil
 }
 
 // advance goes along the line: it lets in whom there is enough for, refuses for whom there is nothing left, and passes over the others
-// and those that share a limit with them. asker's answer is the command's.
+// and those that share a limit with them. Who is unheard of keeps its place, and is in nobody's way: it may be a call of a dead node.
+// asker's answer is the command's.
 func advance(s *step, asker string) {
 	line := s.State().GetWaiting()
 	blocked := map[string]bool{}
 	for _, call := range line {
+		if unheard(call, s.Now) {
+			continue
+		}
 		verdict := decide(s.State(), call, s.Now, !sharesLimit(call, blocked))
 		if verdict.waits {
 			for _, limit := range call.GetCaps() {
@@ -222,7 +252,6 @@ func advance(s *step, asker string) {
 		if verdict.reached == nil {
 			in := proto.CloneOf(call)
 			in.Held, in.LetInAt = verdict.held, s.Now
-			in.ExpiresAt = max(in.GetExpiresAt(), s.Now+in.GetLeaseMs()) // it was heard of last when it began to wait
 			s.Emit(&allowancepb.Event{Body: &allowancepb.Event_LetIn{LetIn: in}})
 		} else {
 			s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Settled{Settled: &allowancepb.Settled{Id: call.GetId()}}})

@@ -113,7 +113,7 @@ func lapsed(s *allowancepb.State, id string, now int64) {
 	}
 	call := proto.CloneOf(s.GetRunning()[at])
 	count(s, call, allowancepb.Measure_COST, call.GetNeed()-call.GetBooked(), now)
-	call.Booked = call.GetNeed()
+	call.Booked, call.Lapsed = call.GetNeed(), true
 	s.Running[at] = call
 }
 
@@ -140,6 +140,7 @@ func grown(s *allowancepb.State, more *allowancepb.Grown, now int64) {
 	before := s.GetRunning()[at]
 	call := proto.CloneOf(before)
 	call.Bytes, call.LetInAt, call.ExpiresAt = more.GetBytes(), now, max(before.GetExpiresAt(), more.GetExpiresAt())
+	call.Lapsed = false // it was decided on anew
 	s.Running[at] = call
 	for _, limit := range call.GetCaps() {
 		add(s, limit, adds(limit, call, before, now), now)

@@ -344,8 +344,9 @@ type Call struct {
 	Tokens        int64                  `protobuf:"varint,5,opt,name=tokens,proto3" json:"tokens,omitempty"`                        // counted when it was let in, by estimate
 	LetInAt       int64                  `protobuf:"varint,6,opt,name=let_in_at,json=letInAt,proto3" json:"let_in_at,omitempty"`     // 0 while it waits
 	ExpiresAt     int64                  `protobuf:"varint,7,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"` // unless its node says that it still runs
-	LeaseMs       int64                  `protobuf:"varint,20,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`      // how long it lasts unheard of, from when it is let in; 0 = by an earlier release: from when it asked
+	LeaseMs       int64                  `protobuf:"varint,20,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`      // how long it lasts unheard of
 	Booked        int64                  `protobuf:"varint,21,opt,name=booked,proto3" json:"booked,omitempty"`                       // what was counted as its cost when it was not heard of any more
+	Lapsed        bool                   `protobuf:"varint,22,opt,name=lapsed,proto3" json:"lapsed,omitempty"`                       // its lease was over once: what it held may be another's
 	Hurried       bool                   `protobuf:"varint,8,opt,name=hurried,proto3" json:"hurried,omitempty"`                      // takes less than it wants
 	Caps          []*Cap                 `protobuf:"bytes,9,rep,name=caps,proto3" json:"caps,omitempty"`
 	TenantId      string                 `protobuf:"bytes,10,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"` // whose webhooks are told of alerts
@@ -448,6 +449,13 @@ func (x *Call) GetBooked() int64 {
 		return x.Booked
 	}
 	return 0
+}
+
+func (x *Call) GetLapsed() bool {
+	if x != nil {
+		return x.Lapsed
+	}
+	return false
 }
 
 func (x *Call) GetHurried() bool {
@@ -1578,7 +1586,7 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\ameasure\x18\x02 \x01(\x0e2\x19.parley.allowance.MeasureR\ameasure\x12*\n" +
 	"\x04unit\x18\x03 \x01(\x0e2\x16.parley.allowance.UnitR\x04unit\x12\x14\n" +
 	"\x05start\x18\x04 \x01(\x03R\x05start\x12\x16\n" +
-	"\x06amount\x18\x05 \x01(\x03R\x06amount\"\x97\x03\n" +
+	"\x06amount\x18\x05 \x01(\x03R\x06amount\"\xaf\x03\n" +
 	"\x04Call\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04want\x18\x02 \x01(\x03R\x04want\x12\x12\n" +
@@ -1589,7 +1597,8 @@ const file_allowancepb_allowance_proto_rawDesc = "" +
 	"\n" +
 	"expires_at\x18\a \x01(\x03R\texpiresAt\x12\x19\n" +
 	"\blease_ms\x18\x14 \x01(\x03R\aleaseMs\x12\x16\n" +
-	"\x06booked\x18\x15 \x01(\x03R\x06booked\x12\x18\n" +
+	"\x06booked\x18\x15 \x01(\x03R\x06booked\x12\x16\n" +
+	"\x06lapsed\x18\x16 \x01(\bR\x06lapsed\x12\x18\n" +
 	"\ahurried\x18\b \x01(\bR\ahurried\x12)\n" +
 	"\x04caps\x18\t \x03(\v2\x15.parley.allowance.CapR\x04caps\x12\x1b\n" +
 	"\ttenant_id\x18\n" +

@@ -41,10 +41,10 @@ const (
 	lastPause  = 500 * time.Millisecond
 	// settleWait is how long a settlement holds up its answer at most; it is tried further after that.
 	settleWait = 10 * time.Second
-	// askTimeout bounds one settlement or renewal.
+	// askTimeout bounds one settlement, and a round of renewals.
 	askTimeout = 5 * time.Second
-	// renewals bounds those that are under way at a time.
-	renewals = 16
+	// tended bounds the tenants whose calls are renewed and settled at a time, settlements the settlements of one.
+	tended, settlements = 256, 16
 )
 
 // Door implements quota.Door.
@@ -207,7 +207,7 @@ func (p *pass) enter(ctx context.Context) error {
 	return nil
 }
 
-// await asks until it is decided on the call.
+// await asks until it is decided on the call. Who is let in that late that its node must have been paused asks again: the lease may be over.
 func (p *pass) await(ctx context.Context) (*allowancepb.Reply, error) {
 	d := p.door
 	all, cancel := context.WithTimeout(ctx, d.config.Wait)
@@ -220,7 +220,7 @@ func (p *pass) await(ctx context.Context) (*allowancepb.Reply, error) {
 		impatient := once.Err() != nil
 		end()
 		switch {
-		case err == nil && (reply.GetLetIn() || reply.GetReached() != nil && (!reply.GetAgain() || time.Since(began) >= p.patience(reply.GetReached()))):
+		case err == nil && (reply.GetLetIn() && !impatient || reply.GetReached() != nil && (!reply.GetAgain() || time.Since(began) >= p.patience(reply.GetReached()))):
 			return reply, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
@@ -346,47 +346,60 @@ func (d *Door) renew(ctx context.Context) {
 	tick := time.NewTicker(d.config.Lease / 3)
 	defer tick.Stop()
 	for {
+		renews := false
 		select {
 		case <-d.quit:
 			return
 		case <-d.left:
-			d.tend(ctx, false)
 		case <-tick.C:
-			d.tend(ctx, true)
+			renews = true
 		}
+		once, cancel := context.WithTimeout(ctx, askTimeout) // the next renewal is not to be late
+		d.tend(once, renews)
+		cancel()
 	}
 }
 
-// tend settles what is over, and renews what runs if it is time to.
+// tend settles what is over, and renews what runs if it is time to. Tenants whose allowances are out of reach do not hold up others.
 func (d *Door) tend(ctx context.Context, renews bool) {
-	var todo []func()
+	var tenants []func()
 	d.mu.Lock()
 	for tenant, calls := range d.open {
-		var ids []string
+		var runs []string
+		var over []func()
 		for id, p := range calls {
 			if p.over == nil {
-				ids = append(ids, id)
+				runs = append(runs, id)
 				continue
 			}
-			todo = append(todo, func() { _ = p.trySettle(ctx) }) // the next time
+			over = append(over, func() { _ = p.trySettle(ctx) }) // the next time
 		}
-		if len(ids) > 0 && renews {
-			todo = append(todo, func() {
-				once, cancel := context.WithTimeout(ctx, askTimeout)
-				defer cancel()
-				_, err := d.ask(once, tenant, &allowancepb.Command{Body: &allowancepb.Command_Renew{Renew: &allowancepb.Renew{
-					Ids: ids, LeaseMs: d.config.Lease.Milliseconds(),
-				}}})
-				if err != nil {
-					d.config.Logger.Warn("what calls hold could not be renewed", slog.Int("calls", len(ids)), slog.Any("err", err))
-				}
-			})
-		}
+		tenants = append(tenants, func() {
+			if renews && len(runs) > 0 {
+				d.prolong(ctx, tenant, runs)
+			}
+			atOnce(settlements, over)
+		})
 	}
 	d.mu.Unlock()
-	room := make(chan struct{}, renewals)
+	atOnce(tended, tenants)
+}
+
+// prolong says that a tenant's calls still run, or wait.
+func (d *Door) prolong(ctx context.Context, tenant string, ids []string) {
+	_, err := d.ask(ctx, tenant, &allowancepb.Command{Body: &allowancepb.Command_Renew{Renew: &allowancepb.Renew{
+		Ids: ids, LeaseMs: d.config.Lease.Milliseconds(),
+	}}})
+	if err != nil {
+		d.config.Logger.Warn("what calls hold could not be renewed", slog.Int("calls", len(ids)), slog.Any("err", err))
+	}
+}
+
+// atOnce does all, so many at a time.
+func atOnce(most int, all []func()) {
+	room := make(chan struct{}, most)
 	var done sync.WaitGroup
-	for _, do := range todo {
+	for _, do := range all {
 		room <- struct{}{}
 		done.Go(func() {
 			defer func() { <-room }()

@@ -129,10 +129,10 @@ func newDoor(at entity.Client, of func(string) []*quota.Policy) *spending.Door {
 	})
 }
 
-// TestParallelCalls: hundreds of calls through three nodes, of which one dies, while replies are lost: what they cost together is
+// TestParallelCalls: a thousand calls through three nodes, of which one dies, while replies are lost: what they cost together is
 // within the limit, what was answered is counted, and nobody is refused while there is money.
 func TestParallelCalls(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var mu sync.Mutex
@@ -142,15 +142,15 @@ func TestParallelCalls(t *testing.T) {
 					defer mu.Unlock()
 					return random.Int64N(n)
 				}
-				const most, need, want = 100_000_000, 300_000, 900_000 // of 0.1 dollars, so that not all can be let in
+				const most, need, want = 250_000_000, 300_000, 900_000 // of 0.25 dollars, so that not all can be let in
 				at := newAllowances(func() bool { return draw(10) == 0 })
-				of := policies(`{"budget":{"dailySpendLimit":0.1}}`)
+				of := policies(`{"budget":{"dailySpendLimit":0.25}}`)
 				third := &node{allowances: at}
 				doors := []*spending.Door{newDoor(at, of), newDoor(at, of), newDoor(third, of)}
 				time.AfterFunc(2500*time.Millisecond, func() { third.dead.Store(true) })
-				var answered, spent, lost, refused int64 // spent: those of the dead one, too, that may or may not be counted; lost: what the others need
+				var answered, spent, lost, refused int64 // spent: those of the dead one, too, that may or may not be counted; lost: what those need of which the dead one did not say what they cost
 				var calls sync.WaitGroup
-				for i := range 400 {
+				for i := range 1000 {
 					calls.Go(func() {
 						time.Sleep(time.Duration(draw(3000)) * time.Millisecond)
 						pass, err := doors[i%3].Enter(t.Context(), &quota.Call{TenantID: "t", Domain: quota.LLM, Need: need, Want: want})
@@ -158,7 +158,8 @@ func TestParallelCalls(t *testing.T) {
 							mu.Lock()
 							defer mu.Unlock()
 							if third.dead.Load() && i%3 == 2 {
-								return // its client is not answered
+								lost += need // its client is not answered, and it may have been let in
+								return
 							}
 							refused++
 							left := most - at.used()
