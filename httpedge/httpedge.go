@@ -76,6 +76,7 @@ func New(config Config, parts Parts) (*Server, error) {
 		Limiter:        parts.Limiter,
 		Idempotency:    parts.Idempotency,
 		Observer:       s,
+		Taken:          func(conn net.Conn) { s.listener.forget(conn) }, // fasthttp's StateHijacked may come when it is back already
 		Reuse:          s.serveAgain,
 		Part:           s.part,
 		Credentials:    config.Credentials,
@@ -240,8 +241,6 @@ func (s *Server) connState(conn net.Conn, state fasthttp.ConnState) {
 	case fasthttp.StateClosed:
 		s.listener.forget(conn)
 		s.mux.ConnClosed(conn)
-	case fasthttp.StateHijacked:
-		s.listener.forget(conn)
 	default:
 	}
 }

@@ -23,6 +23,9 @@ func (x *exchange) takeConn(serve func(conn net.Conn, ahead []byte)) {
 		if _, ok := m.handovers.LoadAndDelete(conn); !ok {
 			return
 		}
+		if m.config.Taken != nil {
+			m.config.Taken(conn)
+		}
 		ahead, ok := overread(hijacked)
 		if !ok {
 			serve(nil, nil)

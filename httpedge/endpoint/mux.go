@@ -42,6 +42,8 @@ type MuxConfig struct {
 	Limiter        Limiter     // nil = no limits per caller
 	Idempotency    Idempotency // nil = Idempotency-Key means nothing
 	Observer       Observer    // nil = nobody looks
+	// Taken hears of a connection that HTTP does not serve any more, before whoever has it now does. nil = nobody counts them.
+	Taken func(conn net.Conn)
 	// Reuse serves a connection that a stream has given back.
 	Reuse func(conn net.Conn)
 	// Part closes a connection that was answered for the last time, when its client may still be sending. It may wait. nil = it
