@@ -212,14 +212,12 @@ func (s *Store) firstSum(ctx context.Context, group uint32, name, from string) (
 	return member, found, r.end(nil)
 }
 
-// Split is how VisitSums shows members.
-type Split = index.Split
+// SumVisitor is shown rows of numbers.
+type SumVisitor = index.SumVisitor
 
-// VisitSums visits rows of numbers of the given shards, which must be distinct (nil = all of conversations), shard by shard: each adds to what others have under
-// the same member. What visit is given is valid until it returns. It ends with ctx.
-func (s *Store) VisitSums(
-	ctx context.Context, groups []uint32, q SumQuery, how Split, visit func(head, tail []byte, values []int64),
-) error {
+// VisitSums visits rows of numbers of the given shards, which must be distinct (nil = all of conversations), shard by shard. The first head
+// bytes of a member are its head. It ends with ctx.
+func (s *Store) VisitSums(ctx context.Context, groups []uint32, q SumQuery, head int, visitor SumVisitor) error {
 	if groups == nil {
 		groups = s.groups
 	}
@@ -227,12 +225,7 @@ func (s *Store) VisitSums(
 	if err != nil {
 		return err
 	}
-	goesOn := every(ctx)
-	err = index.VisitSums(r.from, groups, q, how, func(head, tail []byte, values []int64) error {
-		visit(head, tail, values)
-		return goesOn()
-	})
-	if err != nil {
+	if err = index.VisitSums(r.from, groups, q, head, visitor, every(ctx)); err != nil {
 		return r.end(readError("sums", err))
 	}
 	return r.end(nil)

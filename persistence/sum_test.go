@@ -57,13 +57,19 @@ func TestSweepOfSums(t *testing.T) {
 	left("other", "[{1 [1]}]")
 }
 
-// shown is how the sums of a name are shown, of two shards, where packs are shown in sum: so packs can be told from rows.
-func shown(s *persistence.Store, name string) (rows []string, err error) {
-	err = s.VisitSums(ctx, []uint32{1, 2}, persistence.SumQuery{Name: name}, persistence.Split{Head: 2, Whole: true}, func(head, tail []byte, values []int64) {
-		rows = append(rows, fmt.Sprintf("%s%s%v", head, tail, values))
-	})
-	return rows, err
+// shown is how sums are shown, packs in sum: so packs can be told from rows.
+type shown []string
+
+func (s *shown) Add(head, tail []byte, values []int64) {
+	*s = append(*s, fmt.Sprintf("%s%s%v", head, tail, values))
 }
+
+func (s *shown) AddTail(from, tail []byte, values []int64) (heads bool) {
+	s.Add(from, tail, values)
+	return false
+}
+
+func (*shown) AddHead([]byte, []int64) {}
 
 // Spans that are over are packed by the leaders' sweep, in parts where they are too large; what comes later is packed with them the next
 // time, and old packs go.
@@ -95,7 +101,8 @@ func TestSweepPacksSums(t *testing.T) {
 	are := func(want ...string) {
 		t.Helper()
 		require.NoError(t, eventuallyNil(func() error {
-			rows, err := shown(s, "usage/a")
+			var rows shown
+			err := s.VisitSums(ctx, []uint32{1, 2}, persistence.SumQuery{Name: "usage/a"}, 2, &rows)
 			if got := fmt.Sprint(rows); err == nil && got != fmt.Sprint(want) {
 				err = errors.New(got)
 			}
@@ -126,7 +133,8 @@ func TestSweepPacksSums(t *testing.T) {
 	}
 	now.Store(50)
 	require.NoError(t, eventuallyNil(func() error {
-		rows, err := shown(s, "usage/b")
+		var rows shown
+		err := s.VisitSums(ctx, []uint32{1, 2}, persistence.SumQuery{Name: "usage/b"}, 2, &rows)
 		heads := map[string]int{}
 		for _, row := range rows {
 			heads[row[:2]]++

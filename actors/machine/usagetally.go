@@ -48,14 +48,19 @@ type UsageTally struct {
 	rows    map[string]*UsageNumbers
 	periods map[int64]*UsageNumbers
 
-	// The same keys and hours come again and again, a key often several times in succession.
-	keys    map[string]*UsageNumbers // where usage of a key is added; nil = it does not count
-	lastKey []byte
-	lastRow *UsageNumbers
-	hours   [32]struct { // by the low bits of the hour
-		start  int64
-		period *UsageNumbers
-	}
+	// The same keys and hours come again and again, often in the same order.
+	keys     map[string]*usageKey
+	last     *usageKey
+	lastHour []byte // empty = there was none
+	lastAt   int64
+	period   *UsageNumbers // of the last hour; nil = none of it has counted
+}
+
+// usageKey is a key that a tally remembers.
+type usageKey struct {
+	key  string
+	row  *UsageNumbers // where its usage is added; nil = it does not count
+	next *usageKey     // which came behind it the last time
 }
 
 // UsageTotal is the usage of one part, or of the period that begins at Start (Unix ms).
@@ -69,31 +74,39 @@ type UsageTotal struct {
 func NewUsageTally(part UsagePart, interval UsageInterval, only UsagePart, value string) *UsageTally {
 	return &UsageTally{
 		part: part, interval: interval, only: only, value: ListPart(value),
-		rows: map[string]*UsageNumbers{}, periods: map[int64]*UsageNumbers{}, keys: map[string]*UsageNumbers{},
+		rows: map[string]*UsageNumbers{}, periods: map[int64]*UsageNumbers{}, keys: map[string]*usageKey{}, last: &usageKey{},
 	}
 }
 
 // Add adds a row, of the hour and the key of a member. One that is not of this form is ignored.
 func (t *UsageTally) Add(hour, key []byte, numbers []int64) {
-	at, ok := parseHour(hour)
-	if !ok {
+	if !t.turnTo(hour) {
 		return
 	}
-	if t.lastKey == nil || !bytes.Equal(key, t.lastKey) {
-		t.lastKey, t.lastRow = append(t.lastKey[:0], key...), t.rowOf(key)
+	if row := t.rowOf(key); row != nil {
+		row.add(numbers)
+		t.addNow(numbers)
 	}
-	if t.lastRow == nil {
-		return
+}
+
+// AddTail adds what the rows of a key come to in a day, or an hour, that begins at from. It tells whether AddHead shall have them by hour.
+func (t *UsageTally) AddTail(from, key []byte, numbers []int64) (heads bool) {
+	if t.interval != UsageHourly {
+		t.Add(from, key, numbers)
+		return false
 	}
-	t.lastRow.add(numbers)
-	if t.interval == UsageWhole {
-		return
+	row := t.rowOf(key)
+	if row != nil {
+		row.add(numbers)
 	}
-	known := &t.hours[at/usageHour%int64(len(t.hours))]
-	if known.period == nil || known.start != at {
-		known.start, known.period = at, t.at(t.interval.Start(at))
+	return row != nil
+}
+
+// AddHead adds what rows of an hour come to that AddTail has had.
+func (t *UsageTally) AddHead(hour []byte, numbers []int64) {
+	if t.turnTo(hour) {
+		t.addNow(numbers)
 	}
-	known.period.add(numbers)
 }
 
 // maxUsageKeys bounds the keys that a tally remembers: it has the rows of more from their parts each time.
@@ -101,18 +114,27 @@ const maxUsageKeys = 16_384
 
 // rowOf is where usage of a key is added; nil = it does not count.
 func (t *UsageTally) rowOf(key []byte) *UsageNumbers {
-	row, known := t.keys[string(key)]
-	if known {
-		return row
+	next := t.last.next
+	if next == nil || string(key) != next.key {
+		if next = t.keys[string(key)]; next == nil {
+			next = &usageKey{key: string(key), row: t.newRowOf(key)}
+			if len(t.keys) == maxUsageKeys {
+				return next.row
+			}
+			t.keys[next.key] = next
+		}
+		t.last.next = next
 	}
+	t.last = next
+	return next.row
+}
+
+func (t *UsageTally) newRowOf(key []byte) *UsageNumbers {
 	if len(key) > 0 && key[0] == '/' && bytes.Count(key, []byte{'/'}) == usageParts-1 &&
 		(t.only == 0 || string(memberPart(key, t.only)) == t.value) {
-		row = t.row(memberPart(key, t.part))
+		return t.row(memberPart(key, t.part))
 	}
-	if len(t.keys) < maxUsageKeys {
-		t.keys[string(key)] = row
-	}
-	return row
+	return nil
 }
 
 // memberPart is one part of a key of the right form.
@@ -124,6 +146,29 @@ func memberPart(member []byte, part UsagePart) []byte {
 		return member[:end]
 	}
 	return member
+}
+
+// turnTo makes an hour the last one. It returns false for what is none.
+func (t *UsageTally) turnTo(hour []byte) bool {
+	if len(hour) > 0 && bytes.Equal(hour, t.lastHour) {
+		return true
+	}
+	at, ok := parseHour(hour)
+	if ok {
+		t.lastHour, t.lastAt, t.period = append(t.lastHour[:0], hour...), at, nil
+	}
+	return ok
+}
+
+// addNow adds to the period of the last hour.
+func (t *UsageTally) addNow(numbers []int64) {
+	if t.interval == UsageWhole {
+		return
+	}
+	if t.period == nil {
+		t.period = t.at(t.interval.Start(t.lastAt))
+	}
+	t.period.add(numbers)
 }
 
 func (t *UsageTally) row(part []byte) *UsageNumbers {

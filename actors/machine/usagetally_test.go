@@ -72,30 +72,71 @@ func TestUsageIsTallied(t *testing.T) {
 	}
 }
 
-// TestTalliesAreWhole: however rows are dealt to nodes, and into however many spans of time the whole is cut, the sum is the same.
+type usedIn struct {
+	hour string
+	n    int64
+}
+
+// addPack gives a tally a day's rows by their keys, as a pack has them.
+func addPack(tally *machine.UsageTally, from string, of map[string][]usedIn) {
+	hours := map[string]int64{}
+	for key, rows := range of {
+		var total int64
+		for _, row := range rows {
+			total += row.n
+		}
+		if !tally.AddTail([]byte(from), []byte(key), []int64{total}) {
+			continue
+		}
+		for _, row := range rows {
+			hours[row.hour] += row.n
+		}
+	}
+	for hour, n := range hours {
+		tally.AddHead([]byte(hour), []int64{n})
+	}
+}
+
+// TestTalliesAreWhole: however rows are dealt to nodes, and whether they come one by one or as packs of days, the sum is the same.
 func TestTalliesAreWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := machine.UsagePart(rapid.IntRange(int(machine.UsageByModel), int(machine.UsageByAgent)).Draw(t, "part"))
 		interval := machine.UsageInterval(rapid.IntRange(0, int(machine.UsageMonthly)).Draw(t, "interval"))
-		tally := func() *machine.UsageTally { return machine.NewUsageTally(part, interval, 0, "") }
+		only := machine.UsagePart(rapid.SampledFrom([]int{0, 0, int(machine.UsageByUser)}).Draw(t, "only"))
+		tally := func() *machine.UsageTally { return machine.NewUsageTally(part, interval, only, "a") }
 		whole, nodes, merged := tally(), []*machine.UsageTally{tally(), tally(), tally()}, tally()
+		packs, packed := map[string]map[string][]usedIn{}, tally()
 		var sum int64
 		for range rapid.IntRange(0, 60).Draw(t, "rows") {
 			name := rapid.SampledFrom([]string{"", "a", "b/c", "~x%"})
-			member := []byte(machine.UsageMember(rapid.Int64Range(0, 4e12).Draw(t, "at"), machine.UsageKey{
-				Model: name.Draw(t, "model"), User: name.Draw(t, "user"), Token: name.Draw(t, "token"), Agent: name.Draw(t, "agent"),
+			user, at := name.Draw(t, "user"), rapid.Int64Range(0, rapid.SampledFrom([]int64{3e8, 4e12}).Draw(t, "span")).Draw(t, "at")
+			member := []byte(machine.UsageMember(at, machine.UsageKey{
+				Model: name.Draw(t, "model"), User: user, Token: name.Draw(t, "token"), Agent: name.Draw(t, "agent"),
 			}))
 			n := rapid.Int64Range(0, 1e9).Draw(t, "n")
-			sum += n
+			if only == 0 || user == "a" {
+				sum += n
+			}
 			hour, key := member[:machine.UsageHead], member[machine.UsageHead:]
 			whole.Add(hour, key, []int64{n})
 			nodes[rapid.IntRange(0, 2).Draw(t, "node")].Add(hour, key, []int64{n})
+			from, _ := machine.UsageDayOf(string(member))
+			if packs[from] == nil {
+				packs[from] = map[string][]usedIn{}
+			}
+			packs[from][string(key)] = append(packs[from][string(key)], usedIn{string(hour), n})
 		}
 		for _, node := range nodes {
 			merged.Merge(node.Totals())
 		}
+		for from, of := range packs {
+			addPack(packed, from, of)
+		}
 		wantParts, wantPeriods := whole.Totals()
 		parts, periods := merged.Totals()
+		require.Equal(t, wantParts, parts)
+		require.Equal(t, wantPeriods, periods)
+		parts, periods = packed.Totals()
 		require.Equal(t, wantParts, parts)
 		require.Equal(t, wantPeriods, periods)
 		all := machine.SumUsage(parts)
@@ -110,7 +151,7 @@ func TestTalliesAreWhole(t *testing.T) {
 // TestTalliesAreBounded: what users beyond the limit use counts as nobody's.
 func TestTalliesAreBounded(t *testing.T) {
 	tally := machine.NewUsageTally(machine.UsageByUser, machine.UsageHourly, 0, "")
-	const users = machine.MaxUsageParts + 1000
+	const users = machine.MaxUsageParts + 1000 // a tally remembers no more keys either
 	for i := range users {
 		member := []byte(machine.UsageMember(int64(i)*3_600_000, machine.UsageKey{User: fmt.Sprint(i)}))
 		tally.Add(member[:machine.UsageHead], member[machine.UsageHead:], []int64{1})

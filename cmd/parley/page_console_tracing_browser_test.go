@@ -73,5 +73,11 @@ func TestConsoleTracing(t *testing.T) {
 	b.see(fmt.Sprintf(`location.pathname === '/dashboard/sessions/%s' && document.querySelector('.bar-row[data-seq="2"][aria-current]') !== null`, session))
 	b.tap("#trace")
 	b.see(fmt.Sprintf(`location.pathname === '/dashboard/tracing/%s' && document.querySelector('.thing[data-ready="true"]') !== null`, session))
+
+	asks := b.agentOf("Asks", object1{"steps": []any{object1{"toolCalls": []any{object1{"name": "clock", "arguments": `{}`}}}}},
+		object1{"tools": []any{object1{"name": "clock", "builtin": "current_time", "approval": "always"}}})
+	b.ask("POST", "/agents/responses", object1{"model": asks, "input": "hi", "session_id": b.ask("POST", "/agents/sessions", object1{"agent": asks}).text("id")})
+	b.goTo(p, "/dashboard/tracing")
+	b.see(`[...document.querySelectorAll('.numbers strong')].slice(2).map((count) => count.textContent).join() === '0,1'`) // none runs, one waits
 	b.checkQuiet(p)
 }

@@ -24,6 +24,7 @@ import (
 	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/actors/trace"
+	"parley/cmd/parley/node/spending"
 	"parley/httpedge/clientapi"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
@@ -213,7 +214,7 @@ func serveTraces(t *testing.T) *traceKit {
 	for _, q := range trace.New(conversations()).Queries {
 		k.world.queries[q.Message] = q
 	}
-	k.userKit = serveClient(t, func(_ *userKit, parts *clientapi.Parts) map[string]endpoint.Surface {
+	k.userKit = serveClient(t, func(p *userKit, parts *clientapi.Parts) map[string]endpoint.Surface {
 		entities := endpointtest.Entities{}
 		endpointtest.On(entities, func(_ context.Context, c *tracepb.Command) (*tracepb.Reply, error) {
 			return replyOf[*tracepb.Reply](k.world.do(trace.New(conversations()), c.GetId(), c))
@@ -233,7 +234,7 @@ func serveTraces(t *testing.T) *traceKit {
 		})
 		parts.Entities, parts.IDs, parts.Door, parts.CanTrace = entities, new(endpointtest.IDs), k.door, func() bool { return k.ready }
 		onRead[*tracepb.KeptReply, *tracepb.KeptQuery](entities, k.world)
-		parts.Policies = policiesOf(parts.Catalog)
+		parts.Policies = spending.NewPolicies(p.records).Of
 		sessions := &ledger{}
 		sessions.open(t, entities, parts.Policies)
 		parts.FileDoor = sessions

@@ -21,7 +21,7 @@ import (
 	"parley/actors/core/catalog"
 	"parley/actors/core/collection/collectiontest"
 	"parley/actors/core/identity"
-	"parley/actors/core/quota"
+	"parley/cmd/parley/node/spending"
 	"parley/httpedge"
 	"parley/httpedge/clientapi"
 	"parley/httpedge/endpoint"
@@ -100,22 +100,15 @@ func serveClient(t *testing.T, more func(*userKit, *clientapi.Parts) map[string]
 func accountsIn(records *collectiontest.Records) *identity.Accounts {
 	return identity.New(records, identity.Env{
 		NewID: new(endpointtest.IDs).NewID, Now: time.Now, Random: func(into []byte) { _, _ = rand.Read(into) },
-		Policies: policiesOf(catalog.New(records, catalog.Env{})),
+		Policies: spending.NewPolicies(records).Of,
 	})
-}
-
-// policiesOf are the quota policies in a catalog.
-func policiesOf(recorded *catalog.Catalog) func(tenantID string) []*quota.Policy {
-	return func(tenantID string) []*quota.Policy {
-		policies, _ := recorded.Policies(tenantID)
-		return policies
-	}
 }
 
 // catalogIn is the catalog in a directory.
 func catalogIn(records *collectiontest.Records, sealer *collectiontest.Sealer, env catalog.Env) *catalog.Catalog {
 	env.NewID, env.Now, env.Seal = new(endpointtest.IDs).NewID, time.Now, sealer.Seal
 	env.Random = func(into []byte) { _, _ = rand.Read(into) }
+	env.Policies = spending.NewPolicies(records).Of
 	return catalog.New(records, env)
 }
 

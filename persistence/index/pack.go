@@ -85,38 +85,44 @@ func eachIn(iter *pebble.Iterator, visit func(key, value []byte) error) error {
 	return iter.Error()
 }
 
-// Split is how VisitSums shows members.
-type Split struct {
-	Head int // how many bytes of a member are its head
-	// Whole has what lies in the range as a whole shown in sum: the members of a pack that differ in their heads only as one, with the
-	// beginning of its span as their head.
-	Whole bool
+// SumVisitor is shown rows of numbers, each of which adds to what others have under the same member. What it is given is valid until it
+// returns.
+type SumVisitor interface {
+	// Add is given a row, by the first bytes of its member and the rest.
+	Add(head, tail []byte, values []int64)
+	// AddTail is given the rows of a pack that differ in their heads only, added up, where all of the pack lies in the range. Its span begins
+	// at from.
+	AddTail(from, tail []byte, values []int64) (heads bool)
+	// AddHead is given, added up, the rows with a head of those for which AddTail returned true.
+	AddHead(head []byte, values []int64)
 }
 
-// VisitSums visits the rows of a name in one shard after the other, from a member up to another one (exclusive; empty = open), until
-// visit returns an error: packs first, then what is in none. Each adds to what others have under the same member. What visit is given is valid until it
-// returns.
-func VisitSums(db pebble.Reader, shards []uint32, q SumQuery, how Split, visit func(head, tail []byte, values []int64) error) error {
+// VisitSums visits the rows of a name in one shard after the other, from a member up to another one (exclusive; empty = open): packs first,
+// then what is in none. The first head bytes of a member are its head. It ends with an error of goesOn, which is called for each.
+func VisitSums(db pebble.Reader, shards []uint32, q SumQuery, head int, visitor SumVisitor, goesOn func() error) error {
 	var numbers []int64
 	for _, group := range shards {
 		if err := visitShard(db, group, q, shardVisit{
 			pack: func(p *keys.PackReader, inside bool) error {
-				if inside && how.Whole {
-					return p.Totals(func(tail []byte, values []int64) error { return visit(p.From, tail, values) })
+				if inside {
+					return p.Totals(func(tail []byte, values []int64) (heads bool, err error) {
+						return visitor.AddTail(p.From, tail, values), goesOn()
+					}, visitor.AddHead)
 				}
-				return p.Each(func(head, tail []byte, values []int64) error {
-					if !inside && !q.has(string(head)+string(tail)) {
-						return nil
+				return p.Each(func(first, tail []byte, values []int64) error {
+					if q.has(string(first) + string(tail)) {
+						visitor.Add(first, tail, values)
 					}
-					return visit(head, tail, values)
+					return goesOn()
 				})
 			},
 			row: func(member, value []byte) (err error) {
 				if numbers, err = keys.SumFields(numbers[:0], value); err != nil {
 					return err
 				}
-				n := min(how.Head, len(member))
-				return visit(member[:n], member[n:], numbers)
+				n := min(head, len(member))
+				visitor.Add(member[:n], member[n:], numbers)
+				return goesOn()
 			},
 		}); err != nil {
 			return fmt.Errorf("read sums: %w", err)

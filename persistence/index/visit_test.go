@@ -18,6 +18,35 @@ import (
 	"parley/persistence/keys"
 )
 
+// seen adds up a number of what it is shown, by member, tail and head. Heads are those of tails that are odd.
+type seen struct {
+	column                int
+	members, tails, heads map[string]int64
+}
+
+func newSeen() *seen {
+	return &seen{members: map[string]int64{}, tails: map[string]int64{}, heads: map[string]int64{}}
+}
+
+func odd(tail string) bool { return tail[len(tail)-1]%2 == 1 }
+
+func (s *seen) Add(head, tail []byte, values []int64) {
+	s.members[string(head)+string(tail)] += values[s.column]
+	s.tails[string(tail)] += values[s.column]
+	if odd(string(tail)) {
+		s.heads[string(head)] += values[s.column]
+	}
+}
+
+func (s *seen) AddTail(_, tail []byte, values []int64) (heads bool) {
+	s.tails[string(tail)] += values[s.column]
+	return odd(string(tail))
+}
+
+func (s *seen) AddHead(head []byte, values []int64) { s.heads[string(head)] += values[s.column] }
+
+func always() error { return nil }
+
 // TestPartsOfARangeAreTheWhole: rows of a range, and counts of a list by score, are those of its parts together, and nothing beside
 // the range, the name or the shards is seen.
 func TestPartsOfARangeAreTheWhole(t *testing.T) {
@@ -41,18 +70,16 @@ func TestPartsOfARangeAreTheWhole(t *testing.T) {
 		require.NoError(t, db.Set(keys.AppendListing(nil, 1, name+"x", 0, "x"), nil, pebble.NoSync))
 		cut, shards := rapid.Int64Range(-30, 30).Draw(t, "cut"), []uint32{1, 2}
 		bound := fmt.Sprintf("%02d", cut+30)
-		found := map[string]int64{}
+		found := newSeen()
+		found.column = 1
 		for _, q := range []index.SumQuery{{Name: name, To: bound}, {Name: name, From: bound}, {Name: name, From: "50", To: "40"}} {
-			require.NoError(t, index.VisitSums(db, shards, q, index.Split{Head: 2}, func(head, tail []byte, values []int64) error {
-				found[string(head)+string(tail)] += values[1]
-				return nil
-			}))
+			require.NoError(t, index.VisitSums(db, shards, q, 2, found, always))
 		}
-		require.Equal(t, sums, found)
+		require.Equal(t, sums, found.members)
 		unit := rapid.Int64Range(1, 7).Draw(t, "unit")
 		whole := map[int64]int64{}
 		for _, part := range [][2]int64{{-100, cut}, {cut, 100}, {50, 40}} {
-			got, err := index.Spread(db, shards, index.SpreadQuery{List: name, From: part[0], To: part[1], Unit: unit}, func() error { return nil })
+			got, err := index.Spread(db, shards, index.SpreadQuery{List: name, From: part[0], To: part[1], Unit: unit}, always)
 			require.NoError(t, err)
 			for at, n := range got {
 				whole[at] += n
@@ -67,7 +94,7 @@ func TestPartsOfARangeAreTheWhole(t *testing.T) {
 	stop := errors.New("enough")
 	require.NoError(t, db.Set(keys.AppendSum(nil, 9, "stop", "a"), keys.AppendSumValue(nil, []int64{1}), pebble.NoSync))
 	require.NoError(t, db.Set(keys.AppendListing(nil, 9, "stop", 1, "a"), nil, pebble.NoSync))
-	require.ErrorIs(t, index.VisitSums(db, []uint32{9}, index.SumQuery{Name: "stop"}, index.Split{}, func(_, _ []byte, _ []int64) error { return stop }), stop)
+	require.ErrorIs(t, index.VisitSums(db, []uint32{9}, index.SumQuery{Name: "stop"}, 0, newSeen(), func() error { return stop }), stop)
 	_, err := index.Spread(db, []uint32{9}, index.SpreadQuery{List: "stop", To: 9, Unit: 1}, func() error { return stop })
 	require.ErrorIs(t, err, stop)
 }
@@ -109,8 +136,8 @@ func drawPacks(t *rapid.T, db *pebble.DB, name string) map[string]int64 {
 	return sums
 }
 
-// TestPacksAreSeenAsRows: however rows are packed, a range has the same ones, whether it is read in pages or visited, and the same sums of
-// each tail where packs are shown in sum.
+// TestPacksAreSeenAsRows: however rows are packed, a range has the same ones, read in pages, and visited the same sums of each tail, and of
+// each head with the tails that are asked for.
 func TestPacksAreSeenAsRows(t *testing.T) {
 	db := open(t)
 	runs := 0
@@ -120,25 +147,19 @@ func TestPacksAreSeenAsRows(t *testing.T) {
 		sums := drawPacks(t, db, name)
 		bound := rapid.SampledFrom([]string{"", "00", "07", "10", "25", "30", "30/1", "59", "60", "99", "9:"})
 		q := index.SumQuery{Name: name, From: bound.Draw(t, "from"), To: bound.Draw(t, "to"), Limit: rapid.IntRange(1, 9).Draw(t, "limit")}
-		want, tails := map[string]int64{}, map[string]int64{}
+		want, tails, heads := map[string]int64{}, map[string]int64{}, map[string]int64{}
 		for member, n := range sums {
 			if member >= q.From && (q.To == "" || member < q.To) {
 				want[member] += n
-				tails[member[2:]] += n
+				if tails[member[2:]] += n; odd(member) {
+					heads[member[:2]] += n
+				}
 			}
 		}
-		found, whole, paged := map[string]int64{}, map[string]int64{}, map[string]int64{}
-		require.NoError(t, index.VisitSums(db, shards, q, index.Split{Head: 2}, func(head, tail []byte, values []int64) error {
-			found[string(head)+string(tail)] += values[0]
-			return nil
-		}))
-		require.Equal(t, want, found)
-		require.NoError(t, index.VisitSums(db, shards, q, index.Split{Head: 2, Whole: true}, func(head, tail []byte, values []int64) error {
-			require.GreaterOrEqual(t, string(head)+string(tail), q.From)
-			whole[string(tail)] += values[0]
-			return nil
-		}))
-		require.Equal(t, tails, whole)
+		found, paged := newSeen(), map[string]int64{}
+		require.NoError(t, index.VisitSums(db, shards, q, 2, found, always))
+		require.Equal(t, tails, found.tails)
+		require.Equal(t, heads, found.heads)
 		for rows := []index.SumRow{{}}; len(rows) > 0; {
 			var err error
 			rows, err = index.Sums(db, shards, q)
@@ -156,7 +177,7 @@ func TestPacksAreSeenAsRows(t *testing.T) {
 // BenchmarkUsage adds up a million rows of 90 days, as one node that has all shards, and a third of them, as one of three does: of days
 // that are packed, and of rows. A user's rows of a day are spread over the shards, as sessions are.
 func BenchmarkUsage(b *testing.B) {
-	db, err := pebble.Open(b.TempDir(), &pebble.Options{Logger: quiet{}})
+	db, err := pebble.Open(b.TempDir(), &pebble.Options{Logger: quiet{}, CacheSize: 64 << 20})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, db.Close()) })
 	const rows, hours, shards = 1_000_000, 90 * 24, 16
@@ -197,13 +218,9 @@ func BenchmarkUsage(b *testing.B) {
 						groups = append(groups, i+1)
 					}
 					group := map[machine.UsageInterval]machine.UsagePart{machine.UsageDaily: machine.UsageByUser, machine.UsageHourly: machine.UsageByModel}[how]
-					split := index.Split{Head: machine.UsageHead, Whole: how != machine.UsageHourly}
 					for b.Loop() {
 						tally := machine.NewUsageTally(group, how, 0, "")
-						require.NoError(b, index.VisitSums(db, groups, index.SumQuery{Name: name}, split, func(hour, key []byte, values []int64) error {
-							tally.Add(hour, key, values)
-							return nil
-						}))
+						require.NoError(b, index.VisitSums(db, groups, index.SumQuery{Name: name}, machine.UsageHead, tally, always))
 					}
 				})
 			}

@@ -133,22 +133,37 @@ func (r *PackReader) text() []byte {
 	return text
 }
 
-// numbers reads a row's numbers. Most are small.
+// head reads the index of a row's head.
+func (r *PackReader) head() int {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 || n >= uint64(len(r.Heads)) {
+		r.bad, r.rest = true, nil
+		return -1
+	}
+	r.rest = r.rest[size:]
+	return int(n)
+}
+
+// numbers reads a row's numbers. Most take a byte or two.
 func (r *PackReader) numbers(dst []int64) []int64 {
 	left := r.size()
 	rest := r.rest
 	for ; left > 0; left-- {
-		if len(rest) > 0 && rest[0] < 0x80 {
-			n := int64(rest[0])
-			dst, rest = append(dst, n>>1^-(n&1)), rest[1:]
-			continue
+		var n uint64
+		switch {
+		case len(rest) > 0 && rest[0] < 0x80:
+			n, rest = uint64(rest[0]), rest[1:]
+		case len(rest) > 1 && rest[1] < 0x80:
+			n, rest = uint64(rest[0]&0x7f)|uint64(rest[1])<<7, rest[2:]
+		default:
+			long, size := binary.Uvarint(rest)
+			if size <= 0 {
+				r.bad, r.rest = true, nil
+				return dst
+			}
+			n, rest = long, rest[size:]
 		}
-		n, size := binary.Varint(rest)
-		if size <= 0 {
-			r.bad, r.rest = true, nil
-			return dst
-		}
-		dst, rest = append(dst, n), rest[size:]
+		dst = append(dst, int64(n>>1)^-int64(n&1))
 	}
 	r.rest = rest
 	return dst
@@ -165,12 +180,7 @@ func (r *PackReader) Each(visit func(head, tail []byte, values []int64) error) e
 			r.size()
 		}
 		for range count {
-			n, size := binary.Uvarint(r.rest)
-			if size <= 0 || n >= uint64(len(r.Heads)) {
-				r.bad = true
-				return r.err()
-			}
-			r.rest = r.rest[size:]
+			n := r.head()
 			if values = r.numbers(values[:0]); r.bad {
 				break
 			}
@@ -182,15 +192,17 @@ func (r *PackReader) Each(visit func(head, tail []byte, values []int64) error) e
 	return r.err()
 }
 
-// Totals visits each tail with the numbers of all its members, added up.
-func (r *PackReader) Totals(visit func(tail []byte, values []int64) error) error {
+// Totals visits each tail with the numbers of all its members, added up, and then, in sum, each head with those of the members of
+// whose tails visit wants them. The numbers are valid until visit returns.
+func (r *PackReader) Totals(visit func(tail []byte, values []int64) (heads bool, err error), visitHead func(head []byte, values []int64)) error {
 	var values []int64
+	sums := make([][]int64, len(r.Heads))
 	for len(r.rest) > 0 {
 		tail, count := r.text(), r.size()
 		var rows []byte
+		n := 0
 		if count == 1 {
-			_, size := binary.Uvarint(r.rest) // of the head's index
-			r.rest = r.rest[max(size, 0):]
+			n = r.head()
 		}
 		values = r.numbers(values[:0])
 		if count > 1 {
@@ -202,8 +214,23 @@ func (r *PackReader) Totals(visit func(tail []byte, values []int64) error) error
 		if r.bad {
 			break
 		}
-		if err := visit(tail, values); err != nil {
+		switch heads, err := visit(tail, values); {
+		case err != nil:
 			return err
+		case heads && count == 1:
+			sums[n] = AddNumbers(sums[n], values)
+		case heads:
+			for of := (PackReader{Heads: r.Heads, rest: rows}); len(of.rest) > 0 && !r.bad; r.bad = of.bad {
+				n = of.head()
+				if values = of.numbers(values[:0]); !of.bad {
+					sums[n] = AddNumbers(sums[n], values)
+				}
+			}
+		}
+	}
+	for n, sum := range sums {
+		if sum != nil && !r.bad {
+			visitHead(r.Heads[n], sum)
 		}
 	}
 	return r.err()

@@ -3,6 +3,7 @@ package keys_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +34,7 @@ func TestPackRoundTrip(t *testing.T) {
 		rows, head := drawPack(t), rapid.IntRange(0, 3).Draw(t, "head bytes")
 		value := keys.AppendPackValue(nil, "from", head, rows)
 		found, totals, want := map[string][]int64{}, map[string][]int64{}, map[string][]int64{}
+		heads, wantHeads := map[string][]int64{}, map[string][]int64{} // of longer tails
 		pack, err := keys.ReadPack(value)
 		require.NoError(t, err)
 		require.Equal(t, "from", string(pack.From))
@@ -47,16 +49,31 @@ func TestPackRoundTrip(t *testing.T) {
 			tail := row.Member[min(head, len(row.Member)):]
 			want[tail] = keys.AddNumbers(want[tail], row.Values)
 		}
+		slices.SortStableFunc(rows, func(x, y keys.NumberedMember) int {
+			return strings.Compare(x.Member[min(head, len(x.Member)):], y.Member[min(head, len(y.Member)):])
+		})
+		for _, row := range rows {
+			if first := row.Member[:min(head, len(row.Member))]; len(row.Member) > head+1 && len(row.Values) > 0 {
+				wantHeads[first] = keys.AddNumbers(wantHeads[first], row.Values)
+			}
+		}
 		pack, err = keys.ReadPack(value)
 		require.NoError(t, err)
-		require.NoError(t, pack.Totals(func(tail []byte, values []int64) error {
+		require.NoError(t, pack.Totals(func(tail []byte, values []int64) (bool, error) {
 			require.NotContains(t, totals, string(tail))
 			totals[string(tail)] = slices.Clone(values)
-			return nil
+			return len(tail) > 1, nil
+		}, func(first []byte, values []int64) {
+			require.NotContains(t, heads, string(first))
+			heads[string(first)] = slices.Clone(values)
 		}))
 		require.Len(t, totals, len(want))
 		for tail, numbers := range want {
 			require.Equal(t, append([]int64{}, numbers...), append([]int64{}, totals[tail]...))
+		}
+		require.Len(t, heads, len(wantHeads))
+		for first, numbers := range wantHeads {
+			require.Equal(t, append([]int64{}, numbers...), append([]int64{}, heads[first]...))
 		}
 	})
 }
@@ -74,12 +91,13 @@ func FuzzPack(f *testing.F) {
 		visited := 0
 		visit := func([]byte, []int64) error { visited++; return nil }
 		if pack, err := keys.ReadPack(value); err == nil {
-			_ = pack.Totals(visit) // it ends, which is enough
+			totals := func(tail []byte, values []int64) (bool, error) { return len(tail)%2 == 0, visit(tail, values) }
+			_ = pack.Totals(totals, func([]byte, []int64) { visited++ }) // it ends, which is enough
 		}
 		if pack, err := keys.ReadPack(value); err == nil {
 			_ = pack.Each(func(_, tail []byte, values []int64) error { return visit(tail, values) }) // it ends, which is enough
 		}
-		require.LessOrEqual(t, visited, 2*len(value))
+		require.LessOrEqual(t, visited, 3*len(value))
 	})
 }
 

@@ -85,18 +85,17 @@ func SumFields(dst []int64, value []byte) ([]int64, error) {
 // AddNumbers adds deltas to numbers element by element and returns numbers, extended if there are more deltas.
 // Overflows saturate.
 func AddNumbers(numbers, deltas []int64) []int64 {
+	if more := len(deltas) - len(numbers); more > 0 {
+		numbers = append(numbers, make([]int64, more)...)
+	}
+	to := numbers[:len(deltas)]
 	for i, delta := range deltas {
-		if i == len(numbers) {
-			numbers = append(numbers, 0)
+		n := to[i]
+		sum := n + delta
+		if (sum^n)&(sum^delta) < 0 { // both have the sign that their sum lacks
+			sum = math.MaxInt64 ^ n>>63
 		}
-		switch n := numbers[i]; {
-		case delta > 0 && n > math.MaxInt64-delta:
-			numbers[i] = math.MaxInt64
-		case delta < 0 && n < math.MinInt64-delta:
-			numbers[i] = math.MinInt64
-		default:
-			numbers[i] = n + delta
-		}
+		to[i] = sum
 	}
 	return numbers
 }

@@ -25,6 +25,7 @@ import (
 	"parley/actors/core/collection"
 	"parley/actors/core/definition"
 	"parley/actors/core/failure"
+	"parley/actors/core/quota"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -68,6 +69,8 @@ type Env struct {
 	CheckSchema func(schema []byte) error
 	// CheckAgent says why an agent of a project with this config could not be run. nil = whatever is well formed can.
 	CheckAgent func(projectID string, config *definition.Config) error
+	// Policies are the quota policies of a tenant, in the order in which they are merged, as this node has them. nil = there are none.
+	Policies func(tenantID string) []*quota.Policy
 }
 
 // Caller is on whose behalf a project's records are written.

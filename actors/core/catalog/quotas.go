@@ -61,18 +61,11 @@ func reaches(p *directorypb.QuotaPolicy, projectID string) bool {
 
 // room refuses one more of a tenant's records when a quota policy says so. It is for what decides in collection.Create.
 func room[T any](c *Catalog, tenantID string, kept quota.Kept[T], made T) error {
-	policies, err := c.Policies(tenantID)
-	if err != nil || len(policies) == 0 {
-		return err
+	if c.env.Policies == nil {
+		return nil
 	}
 	kept.Term = tenantTerm(tenantID)
-	return kept.Room(policies, made)
-}
-
-// Policies returns the quota policies of a tenant that are enabled, in the order in which they are merged.
-func (c *Catalog) Policies(tenantID string) ([]*quota.Policy, error) {
-	records, err := c.policies.ByKey(Key(tenantID, ""))
-	return quota.Read(records), err
+	return kept.Room(c.env.Policies(tenantID), made)
 }
 
 // agentRoom refuses an agent that no quota leaves room for.

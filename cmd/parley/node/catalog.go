@@ -64,8 +64,8 @@ func fillRandom(into []byte) { _, _ = rand.Read(into) } // never fails: the runt
 func (n *Node) newCatalog() *catalog.Catalog {
 	return catalog.New(n.directory.records, catalog.Env{
 		NewID: ids.New(n.shards).NewID, Now: time.Now, Random: fillRandom, Seal: n.directory.seal.Seal, CheckAgent: n.directory.agents.CheckAgent,
-		CheckSchema: schema.Check,
-		Configured:  func(projectID, key string) bool { _, is := n.directory.agents.Configured(projectID, key); return is },
+		CheckSchema: schema.Check, Policies: n.directory.policies.Of,
+		Configured: func(projectID, key string) bool { _, is := n.directory.agents.Configured(projectID, key); return is },
 	})
 }
 

@@ -64,8 +64,7 @@ func usageOf(ctx context.Context, store *persistence.Store, groups []uint32, que
 		rows.To = machine.UsageHour(to)
 	}
 	// A pack is of one day, or of an hour in it.
-	how := persistence.Split{Head: machine.UsageHead, Whole: machine.UsageInterval(query.GetInterval()) != machine.UsageHourly}
-	if err := store.VisitSums(ctx, groups, rows, how, tally.Add); err != nil {
+	if err := store.VisitSums(ctx, groups, rows, machine.UsageHead, tally); err != nil {
 		return nil, readFault("read usage", err)
 	}
 	return usageReply(tally), nil

@@ -131,7 +131,8 @@ type pass struct {
 	held   int64
 	binds  bool
 	// wait is for how long it waits for a place among calls that may be on their way at once.
-	wait time.Duration
+	wait    time.Duration
+	counted time.Time // when what is kept was counted for it
 	// over is what it came to, nil while it runs. door.mu guards it.
 	over *allowancepb.Settled
 }
@@ -255,16 +256,25 @@ func (p *pass) patience(limit *allowancepb.Cap) time.Duration {
 	return p.door.config.Patience
 }
 
-// try asks once.
+// try asks once. What is kept is counted before, unless that was done a moment ago: of what others store meanwhile the allowance knows, since a
+// moment is far less than a lease. But less may be kept by now: a call is let in by an old count, and not refused.
 func (p *pass) try(ctx context.Context) (*allowancepb.Reply, error) {
-	if p.fills() {
+	old := p.fills() && time.Since(p.counted) < p.door.config.Patience
+	if p.fills() && !old {
 		if err := p.recount(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return p.ask(ctx, &allowancepb.Command{Body: &allowancepb.Command_Enter{Enter: &allowancepb.Enter{
+	reply, err := p.ask(ctx, &allowancepb.Command{Body: &allowancepb.Command_Enter{Enter: &allowancepb.Enter{
 		Call: p.call, LeaseMs: p.door.config.Lease.Milliseconds(),
 	}}})
+	if err != nil || reply.GetLetIn() {
+		return reply, err
+	}
+	if p.counted = (time.Time{}); old {
+		return p.try(ctx)
+	}
+	return reply, nil
 }
 
 // hurry has the call take what there is. The message may be on its way: it is not changed, but another one.

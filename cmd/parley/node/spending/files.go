@@ -69,7 +69,7 @@ func (p *pass) fills() bool {
 // recount finds out what there is, for the quotas of all that is kept. The allowance is read before: whatever is settled after that it
 // counts by itself.
 func (p *pass) recount(ctx context.Context) error {
-	d := p.door
+	d, began := p.door, time.Now()
 	call := proto.CloneOf(p.call) // the one before may be on its way
 	allowance, err := entity.Read[*allowancepb.UsedReply](ctx, d.config.Entities, &allowancepb.UsedQuery{Id: d.config.IDFrom(quota.Allowance, p.tenant)})
 	if refused, is := errors.AsType[*machine.Failure](err); is && refused.Code == failurepb.Code_NOT_FOUND {
@@ -88,7 +88,7 @@ func (p *pass) recount(ctx context.Context) error {
 			return err
 		}
 	}
-	p.call = call
+	p.call, p.counted = call, began
 	return nil
 }
 

@@ -28,6 +28,7 @@ type shelf struct {
 
 	count sync.Mutex
 	there int64
+	reads atomic.Int64 // of what is there
 }
 
 // Read implements entity.Client. It takes its time, in which files come and go.
@@ -45,6 +46,7 @@ func (s *shelf) Read(_ context.Context, query proto.Message) (proto.Message, err
 	case *tracepb.KeptQuery:
 		return &tracepb.KeptReply{Sessions: s.add(0)}, nil
 	default:
+		s.reads.Add(1)
 		n := s.add(0)
 		return &conversationpb.KeptFilesReply{Files: n, Bytes: n * s.size}, nil
 	}
@@ -182,5 +184,40 @@ func TestKeptSessions(t *testing.T) {
 		none, err := doors[0].EnterSessions(t.Context(), &quota.Call{TenantID: "t"})
 		require.NoError(t, err)
 		require.Nil(t, none, "a report of what is known is not bounded")
+	})
+}
+
+// TestPiecesAreNotCountedAnew: what is kept is counted once in a while for the pieces of a file, not for each; before one is refused it is
+// counted again, so that what was deleted meanwhile makes room, and what others store meanwhile is beside it.
+func TestPiecesAreNotCountedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pieces, most = 300, 1000
+		s := &shelf{allowances: newAllowances(func() bool { return false }), size: 1, there: most - pieces}
+		all := quota.Read([]*directorypb.QuotaPolicy{{
+			Id: "qp_1", TenantId: "t", Scope: quota.Tenant, Domain: quota.File, Enabled: true, Limits: fmt.Appendf(nil, `{"quotas":{"maxStorageBytes":%d}}`, most),
+		}})
+		doors := []*spending.Door{newDoor(s, func(string) []*quota.Policy { return all }), newDoor(s, func(string) []*quota.Policy { return all })}
+		defer func() {
+			for _, door := range doors {
+				door.Stop(context.WithoutCancel(t.Context()))
+			}
+		}()
+		pass, err := doors[0].EnterFiles(t.Context(), &quota.Call{TenantID: "t", Files: 1}, true)
+		require.NoError(t, err)
+		for came := range int64(pieces) {
+			require.NoError(t, pass.More(t.Context(), came+1))
+			time.Sleep(10 * time.Millisecond)
+		}
+		require.LessOrEqual(t, s.reads.Load(), int64(4))
+		var refused *quota.Refusal
+		require.ErrorAs(t, pass.More(t.Context(), pieces+1), &refused)
+		s.add(-2)
+		require.NoError(t, pass.More(t.Context(), pieces+1), "two were deleted")
+		other, err := doors[1].EnterFiles(t.Context(), &quota.Call{TenantID: "t", Files: 1, Bytes: 1, Largest: 1}, false)
+		require.NoError(t, err)
+		s.add(1)
+		other.Kept()
+		require.ErrorAs(t, pass.More(t.Context(), pieces+2), &refused, "another node stored one")
+		pass.Unkept()
 	})
 }

@@ -15,6 +15,8 @@ const size = 50;
 /** How far the server's list can be skipped. */
 const furthest = 10_000;
 const days = 30;
+/** Statuses of sessions that go on once a person has done something. */
+const waits = ['requires_action', 'budget_paused'];
 
 /** @param {{params: any, address: any}} props */
 export default function Tracing({ params, address }) {
@@ -27,7 +29,7 @@ export default function Tracing({ params, address }) {
   }, []);
   const from = new Date(Date.now() - (days - 1) * 86_400_000).toISOString().slice(0, 10);
   // Who may not see the project's numbers sees its threads.
-  const overview = useRead((signal) => api.get('/analytics/overview', { from, to: new Date().toISOString().slice(0, 10) }, { signal }).then((value) => value.stats.tracing, () => null), [from]);
+  const overview = useRead((signal) => api.get('/analytics/overview', { from, to: new Date().toISOString().slice(0, 10) }, { signal }).then(({ stats, recent_sessions }) => ({ ...stats.tracing, waiting: recent_sessions.filter((/** @type {any} */ row) => waits.includes(row.status)).length }), () => null), [from]);
   const stats = overview.value;
   const columns = [
     { key: 'thread', title: t('tracing.thread'), kind: /** @type {const} */ ('wide'), cell: (/** @type {any} */ row) => html`<span title=${row.threadId}>${row.threadId}</span>` },
@@ -43,7 +45,7 @@ export default function Tracing({ params, address }) {
   const curl = { method: 'POST', path: '/tracing/sessions', body: { sessionId: 'run-1', threadId: 'ticket-7', agent: { name: 'Support' }, events: [{ type: 'llm_call', label: 'chat', inputTokens: 812, durationMs: 1840 }] } };
   const list = html`${!open && html`<h1 class="hidden">${t('nav.tracing')}</h1>
       ${stats && html`<ul class="numbers"><${Count} value=${stats.totalSessions} name=${t('tracing.stats.sessions')} /><${Count} value=${stats.totalTokens} name=${t('tracing.stats.tokens')} />
-        <${Count} value=${stats.activeSessions} name=${t('tracing.stats.active')} /></ul>`}`}
+        <${Count} value=${stats.activeSessions} name=${t('tracing.stats.active')} /><${Count} value=${stats.waiting} name=${t('tracing.stats.waiting')} /></ul>`}`}
     <${Table} label=${t('nav.tracing')} columns=${columns} rows=${pages.rows} more=${Boolean(pages.next)} onMore=${pages.more} loading=${pages.loading} error=${pages.error} retry=${pages.reload}
       selected=${open} href=${(/** @type {any} */ row) => `/dashboard/tracing/${encodeURIComponent(row.threadId)}`} empty=${html`<${Empty} text=${t('tracing.empty')} curl=${curl} />`} />`;
   return html`<${Panes} list=${list} back="/dashboard/tracing" thing=${open && html`<${Thread} key=${open} id=${open} address=${address} />`} />`;
