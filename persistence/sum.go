@@ -215,9 +215,8 @@ func (s *Store) firstSum(ctx context.Context, group uint32, name, from string) (
 // SumVisitor is shown rows of numbers.
 type SumVisitor = index.SumVisitor
 
-// VisitSums visits rows of numbers of the given shards, which must be distinct (nil = all of conversations), shard by shard. The first head
-// bytes of a member are its head. It ends with ctx.
-func (s *Store) VisitSums(ctx context.Context, groups []uint32, q SumQuery, head int, visitor SumVisitor) error {
+// VisitSums visits rows of numbers of the given shards, which must be distinct (nil = all of conversations), shard by shard. It ends with ctx.
+func (s *Store) VisitSums(ctx context.Context, groups []uint32, q SumQuery, visitor SumVisitor) error {
 	if groups == nil {
 		groups = s.groups
 	}
@@ -225,7 +224,7 @@ func (s *Store) VisitSums(ctx context.Context, groups []uint32, q SumQuery, head
 	if err != nil {
 		return err
 	}
-	if err = index.VisitSums(r.from, groups, q, head, visitor, every(ctx)); err != nil {
+	if err = index.VisitSums(r.from, groups, q, visitor, every(ctx)); err != nil {
 		return r.end(readError("sums", err))
 	}
 	return r.end(nil)

@@ -102,7 +102,7 @@ func TestSweepPacksSums(t *testing.T) {
 		t.Helper()
 		require.NoError(t, eventuallyNil(func() error {
 			var rows shown
-			err := s.VisitSums(ctx, []uint32{1, 2}, persistence.SumQuery{Name: "usage/a"}, 2, &rows)
+			err := s.VisitSums(ctx, []uint32{1, 2}, persistence.SumQuery{Name: "usage/a", Head: 2}, &rows)
 			if got := fmt.Sprint(rows); err == nil && got != fmt.Sprint(want) {
 				err = errors.New(got)
 			}
@@ -134,7 +134,7 @@ func TestSweepPacksSums(t *testing.T) {
 	now.Store(50)
 	require.NoError(t, eventuallyNil(func() error {
 		var rows shown
-		err := s.VisitSums(ctx, []uint32{1, 2}, persistence.SumQuery{Name: "usage/b"}, 2, &rows)
+		err := s.VisitSums(ctx, []uint32{1, 2}, persistence.SumQuery{Name: "usage/b", Head: 2}, &rows)
 		heads := map[string]int{}
 		for _, row := range rows {
 			heads[row[:2]]++

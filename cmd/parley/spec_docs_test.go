@@ -103,8 +103,7 @@ func TestSpecDocument(t *testing.T) {
 		walk(document.v, func(members map[string]any) {
 			if reference, ok := members["$ref"].(string); ok {
 				seen++
-				name := strings.TrimPrefix(reference, "#/components/schemas/")
-				require.NotNil(t, document.at("components", "schemas", name).v, reference)
+				require.NotNil(t, document.at(strings.Split(strings.TrimPrefix(reference, "#/"), "/")...).v, reference)
 				require.Lenf(t, members, 1, "%s: nothing may stand beside a reference in 3.0", reference)
 			}
 		})

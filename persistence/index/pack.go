@@ -98,8 +98,8 @@ type SumVisitor interface {
 }
 
 // VisitSums visits the rows of a name in one shard after the other, from a member up to another one (exclusive; empty = open): packs first,
-// then what is in none. The first head bytes of a member are its head. It ends with an error of goesOn, which is called for each.
-func VisitSums(db pebble.Reader, shards []uint32, q SumQuery, head int, visitor SumVisitor, goesOn func() error) error {
+// then what is in none. It ends with an error of goesOn, which is called for each.
+func VisitSums(db pebble.Reader, shards []uint32, q SumQuery, visitor SumVisitor, goesOn func() error) error {
 	var numbers []int64
 	for _, group := range shards {
 		if err := visitShard(db, group, q, shardVisit{
@@ -120,7 +120,7 @@ func VisitSums(db pebble.Reader, shards []uint32, q SumQuery, head int, visitor 
 				if numbers, err = keys.SumFields(numbers[:0], value); err != nil {
 					return err
 				}
-				n := min(head, len(member))
+				n := min(q.Head, len(member))
 				visitor.Add(member[:n], member[n:], numbers)
 				return goesOn()
 			},

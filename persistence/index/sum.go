@@ -18,6 +18,8 @@ type SumQuery struct {
 	From, To string // members: From inclusive, To exclusive, empty To is open
 	// Limit bounds the rows; 0 or less reads nothing. To continue, set From to the last member with "\x00" appended.
 	Limit int
+	// Head is how many of a member's first bytes VisitSums shows apart.
+	Head int
 }
 
 func (q *SumQuery) has(member string) bool { return member >= q.From && (q.To == "" || member < q.To) }

@@ -72,8 +72,8 @@ func TestPartsOfARangeAreTheWhole(t *testing.T) {
 		bound := fmt.Sprintf("%02d", cut+30)
 		found := newSeen()
 		found.column = 1
-		for _, q := range []index.SumQuery{{Name: name, To: bound}, {Name: name, From: bound}, {Name: name, From: "50", To: "40"}} {
-			require.NoError(t, index.VisitSums(db, shards, q, 2, found, always))
+		for _, q := range []index.SumQuery{{Name: name, To: bound, Head: 2}, {Name: name, From: bound, Head: 2}, {Name: name, From: "50", To: "40"}} {
+			require.NoError(t, index.VisitSums(db, shards, q, found, always))
 		}
 		require.Equal(t, sums, found.members)
 		unit := rapid.Int64Range(1, 7).Draw(t, "unit")
@@ -94,7 +94,7 @@ func TestPartsOfARangeAreTheWhole(t *testing.T) {
 	stop := errors.New("enough")
 	require.NoError(t, db.Set(keys.AppendSum(nil, 9, "stop", "a"), keys.AppendSumValue(nil, []int64{1}), pebble.NoSync))
 	require.NoError(t, db.Set(keys.AppendListing(nil, 9, "stop", 1, "a"), nil, pebble.NoSync))
-	require.ErrorIs(t, index.VisitSums(db, []uint32{9}, index.SumQuery{Name: "stop"}, 0, newSeen(), func() error { return stop }), stop)
+	require.ErrorIs(t, index.VisitSums(db, []uint32{9}, index.SumQuery{Name: "stop"}, newSeen(), func() error { return stop }), stop)
 	_, err := index.Spread(db, []uint32{9}, index.SpreadQuery{List: "stop", To: 9, Unit: 1}, func() error { return stop })
 	require.ErrorIs(t, err, stop)
 }
@@ -146,7 +146,7 @@ func TestPacksAreSeenAsRows(t *testing.T) {
 		name, shards := fmt.Sprint("p", runs), []uint32{1, 2}
 		sums := drawPacks(t, db, name)
 		bound := rapid.SampledFrom([]string{"", "00", "07", "10", "25", "30", "30/1", "59", "60", "99", "9:"})
-		q := index.SumQuery{Name: name, From: bound.Draw(t, "from"), To: bound.Draw(t, "to"), Limit: rapid.IntRange(1, 9).Draw(t, "limit")}
+		q := index.SumQuery{Name: name, Head: 2, From: bound.Draw(t, "from"), To: bound.Draw(t, "to"), Limit: rapid.IntRange(1, 9).Draw(t, "limit")}
 		want, tails, heads := map[string]int64{}, map[string]int64{}, map[string]int64{}
 		for member, n := range sums {
 			if member >= q.From && (q.To == "" || member < q.To) {
@@ -157,7 +157,7 @@ func TestPacksAreSeenAsRows(t *testing.T) {
 			}
 		}
 		found, paged := newSeen(), map[string]int64{}
-		require.NoError(t, index.VisitSums(db, shards, q, 2, found, always))
+		require.NoError(t, index.VisitSums(db, shards, q, found, always))
 		require.Equal(t, tails, found.tails)
 		require.Equal(t, heads, found.heads)
 		for rows := []index.SumRow{{}}; len(rows) > 0; {
@@ -220,7 +220,7 @@ func BenchmarkUsage(b *testing.B) {
 					group := map[machine.UsageInterval]machine.UsagePart{machine.UsageDaily: machine.UsageByUser, machine.UsageHourly: machine.UsageByModel}[how]
 					for b.Loop() {
 						tally := machine.NewUsageTally(group, how, 0, "")
-						require.NoError(b, index.VisitSums(db, groups, index.SumQuery{Name: name}, machine.UsageHead, tally, always))
+						require.NoError(b, index.VisitSums(db, groups, index.SumQuery{Name: name, Head: machine.UsageHead}, tally, always))
 					}
 				})
 			}

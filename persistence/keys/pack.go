@@ -192,6 +192,17 @@ func (r *PackReader) Each(visit func(head, tail []byte, values []int64) error) e
 	return r.err()
 }
 
+// addHeads adds a tail's rows to what each head has.
+func (r *PackReader) addHeads(sums [][]int64, rows []byte) {
+	var values []int64
+	for of := (PackReader{Heads: r.Heads, rest: rows}); len(of.rest) > 0 && !r.bad; r.bad = of.bad {
+		n := of.head()
+		if values = of.numbers(values[:0]); !of.bad {
+			sums[n] = AddNumbers(sums[n], values)
+		}
+	}
+}
+
 // Totals visits each tail with the numbers of all its members, added up, and then, in sum, each head with those of the members of
 // whose tails visit wants them. The numbers are valid until visit returns.
 func (r *PackReader) Totals(visit func(tail []byte, values []int64) (heads bool, err error), visitHead func(head []byte, values []int64)) error {
@@ -220,12 +231,7 @@ func (r *PackReader) Totals(visit func(tail []byte, values []int64) (heads bool,
 		case heads && count == 1:
 			sums[n] = AddNumbers(sums[n], values)
 		case heads:
-			for of := (PackReader{Heads: r.Heads, rest: rows}); len(of.rest) > 0 && !r.bad; r.bad = of.bad {
-				n = of.head()
-				if values = of.numbers(values[:0]); !of.bad {
-					sums[n] = AddNumbers(sums[n], values)
-				}
-			}
+			r.addHeads(sums, rows)
 		}
 	}
 	for n, sum := range sums {

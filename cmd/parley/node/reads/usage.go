@@ -58,13 +58,13 @@ func usageOf(ctx context.Context, store *persistence.Store, groups []uint32, que
 		return nil, err
 	}
 	rows := persistence.SumQuery{
-		Name: machine.UsageName(query.GetTenantId(), query.GetProjectId()), From: machine.UsageHour(query.GetFrom()),
+		Name: machine.UsageName(query.GetTenantId(), query.GetProjectId()), From: machine.UsageHour(query.GetFrom()), Head: machine.UsageHead,
 	}
 	if to := query.GetTo(); to > 0 && to < math.MaxInt64 {
 		rows.To = machine.UsageHour(to)
 	}
 	// A pack is of one day, or of an hour in it.
-	if err := store.VisitSums(ctx, groups, rows, machine.UsageHead, tally); err != nil {
+	if err := store.VisitSums(ctx, groups, rows, tally); err != nil {
 		return nil, readFault("read usage", err)
 	}
 	return usageReply(tally), nil
