@@ -192,9 +192,8 @@ func (r *PackReader) Each(visit func(head, tail []byte, values []int64) error) e
 	return r.err()
 }
 
-// addHeads adds a tail's rows to what each head has.
-func (r *PackReader) addHeads(sums [][]int64, rows []byte) {
-	var values []int64
+// addHeads adds a tail's rows to what each head has. values is for its use.
+func (r *PackReader) addHeads(sums [][]int64, rows []byte, values []int64) {
 	for of := (PackReader{Heads: r.Heads, rest: rows}); len(of.rest) > 0 && !r.bad; r.bad = of.bad {
 		n := of.head()
 		if values = of.numbers(values[:0]); !of.bad {
@@ -231,7 +230,7 @@ func (r *PackReader) Totals(visit func(tail []byte, values []int64) (heads bool,
 		case heads && count == 1:
 			sums[n] = AddNumbers(sums[n], values)
 		case heads:
-			r.addHeads(sums, rows)
+			r.addHeads(sums, rows, values)
 		}
 	}
 	for n, sum := range sums {
