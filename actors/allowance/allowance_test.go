@@ -15,6 +15,7 @@ import (
 
 	"parley/actors/allowance"
 	"parley/actors/core/quota"
+	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/actors/machine/machinetest"
 	"parley/proto/allowancepb"
@@ -27,16 +28,21 @@ func prepare(message proto.Message) {
 	}
 }
 
-func suite() machinetest.Suite {
+func suite() machinetest.Suite { return of(allowance.New()) }
+
+func of(entity kit.Entity) machinetest.Suite {
 	return machinetest.Suite{
-		Machine: allowance.New().Machine,
+		Machine: entity.Machine,
 		Command: func() proto.Message { return new(allowancepb.Command) },
 		Event:   func() proto.Message { return new(allowancepb.Event) },
 		Prepare: prepare,
 	}
 }
 
-func TestScripts(t *testing.T) { suite().Scripts(t, "testdata") }
+func TestScripts(t *testing.T) { suite().Scripts(t, "testdata/usual") }
+
+// TestBounds: two may run, two may wait, and two whose lease is over are remembered.
+func TestBounds(t *testing.T) { of(allowance.Bounded(2)).Scripts(t, "testdata/bounds") }
 
 func TestTable(t *testing.T) { suite().Table(t, "states.md") }
 

@@ -41,6 +41,10 @@
 // They are remembered for longer: a node that was only cut off settles its calls when it is back, and what they did cost is counted instead.
 // A call that is not known was settled, so settling again changes nothing.
 //
+// As many calls may run as may wait, and as many are remembered; those do not count among the calls that run. Where more are over, those whose
+// lease was over first are forgotten before their time: what they need stays counted as spent, and what they did cost, if their node
+// is back, is not counted in its place. If it still runs them they hold nothing, and are not among those at once.
+//
 // What a call held whose lease is over may be another's. A node that was paused before it knew that its call was let in asks again: the call
 // has not begun, and is decided on anew, with nothing spent.
 //

@@ -1,6 +1,7 @@
 package allowance
 
 import (
+	"cmp"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -19,10 +20,10 @@ const Prefix = "allow"
 const ListDue = "allow/due"
 
 const (
-	// maxCalls bounds those that run, and those that wait; maxCaps the limits of one.
+	// maxCalls bounds those that run, those that wait, and those whose lease is over; maxCaps the limits of one.
 	maxCalls = 4096
 	maxCaps  = 2400
-	// remembered is for how long a call whose lease is over can still be settled, in milliseconds.
+	// remembered is for how long a call whose lease is over can still be settled, in milliseconds, unless more than maxCalls are.
 	remembered = 10 * 60_000
 	// keeps is for how long it is known which files were stored, in milliseconds: longer than it takes to count what there is.
 	keeps = 60_000
@@ -30,7 +31,11 @@ const (
 
 // New returns the kind of allowances.
 func New() kit.Entity {
-	allowances := rules().Entity()
+	return entity(maxCalls)
+}
+
+func entity(most most) kit.Entity {
+	allowances := most.rules().Entity()
 	allowances.Unkept, allowances.WhileStopping = true, true
 	allowances.Tells = tells
 	allowances.Queries = []kit.Query{kit.Peek(readUsed)}
@@ -41,6 +46,9 @@ func readUsed(state *allowancepb.State, _ *allowancepb.UsedQuery) (*allowancepb.
 	return &allowancepb.UsedReply{State: state}, nil
 }
 
+// most is how many calls may run, wait, and be remembered, each.
+type most int
+
 // open is the phase of an allowance of which something was used.
 const open kit.Phase = "open"
 
@@ -50,19 +58,19 @@ type (
 	table = kit.Rules[*allowancepb.State, *allowancepb.Command, *allowancepb.Event]
 )
 
-func rules() table {
+func (most most) rules() table {
 	enters, settles, renews := (*allowancepb.Command).GetEnter, (*allowancepb.Command).GetSettle, (*allowancepb.Command).GetRenew
 	return table{
 		Prefix: Prefix,
 		Phases: []kit.Phase{open},
 		Phase:  func(*allowancepb.State) kit.Phase { return open },
 		Transitions: []row{
-			kit.On(enters, enter).From(kit.Absent).To(kit.Same, open),
-			kit.On(enters, enter).From(open),
+			kit.On(enters, most.enter).From(kit.Absent).To(kit.Same, open),
+			kit.On(enters, most.enter).From(open),
 			kit.On(settles, func(*step, *allowancepb.Settled) *machine.Failure { return nil }).From(kit.Absent),
-			kit.On(settles, settle).From(open),
+			kit.On(settles, most.settle).From(open),
 			kit.On(renews, func(*step, *allowancepb.Renew) *machine.Failure { return nil }).From(kit.Absent),
-			kit.On(renews, renew).From(open),
+			kit.On(renews, most.renew).From(open),
 		},
 		Missing: func() *machine.Failure { return failure.New(failurepb.Code_NOT_FOUND, failure.EntityNotFound) },
 		Apply:   apply,
@@ -91,7 +99,7 @@ func find(calls []*allowancepb.Call, id string) int {
 }
 
 // enter lets a call in, lets it wait, or refuses it.
-func enter(s *step, c *allowancepb.Enter) *machine.Failure {
+func (most most) enter(s *step, c *allowancepb.Enter) *machine.Failure {
 	call := c.GetCall()
 	if call.GetId() == "" || len(call.GetCaps()) == 0 || len(call.GetCaps()) > maxCaps || c.GetLeaseMs() <= 0 || call.GetNeed() > call.GetWant() ||
 		min(call.GetNeed(), call.GetTokens(), call.GetFiles(), call.GetBytes(), call.GetSessions()) < 0 {
@@ -110,7 +118,7 @@ func enter(s *step, c *allowancepb.Enter) *machine.Failure {
 		s.Decision.Reply = &allowancepb.Reply{Again: true}
 		return nil
 	}
-	freed := forget(s)
+	freed := most.forget(s)
 	call = proto.CloneOf(call)
 	call.ExpiresAt, call.LeaseMs, call.Held, call.LetInAt = s.Now+c.GetLeaseMs(), c.GetLeaseMs(), 0, 0
 	at := find(s.State().GetWaiting(), call.GetId())
@@ -123,7 +131,7 @@ func enter(s *step, c *allowancepb.Enter) *machine.Failure {
 			s.Await(call.GetId())
 		}
 		return nil
-	case at < 0 && max(len(s.State().GetRunning()), len(s.State().GetWaiting())) >= maxCalls:
+	case at < 0 && max(underWay(s.State(), s.Now), len(s.State().GetWaiting())) >= int(most):
 		return failure.New(failurepb.Code_UNAVAILABLE, failure.TooManyWaiters)
 	}
 	if at < 0 {
@@ -141,6 +149,16 @@ func enter(s *step, c *allowancepb.Enter) *machine.Failure {
 		s.Await(call.GetId())
 	}
 	return nil
+}
+
+// underWay is how many calls run: those whose lease is over are only remembered, and are in nobody's way.
+func underWay(state *allowancepb.State, now int64) (calls int) {
+	for _, call := range state.GetRunning() {
+		if call.GetExpiresAt() > now {
+			calls++
+		}
+	}
+	return calls
 }
 
 // extend answers who asks again for a call that runs, and lets in what came of its file meanwhile.
@@ -177,7 +195,7 @@ func heard(s *step, call *allowancepb.Call, until int64) bool {
 }
 
 // settle ends a call, or takes it out of the line, and lets in who waited for what it held.
-func settle(s *step, c *allowancepb.Settled) *machine.Failure {
+func (most most) settle(s *step, c *allowancepb.Settled) *machine.Failure {
 	state := s.Before
 	if find(state.GetRunning(), c.GetId()) < 0 && find(state.GetWaiting(), c.GetId()) < 0 {
 		return nil // it was settled
@@ -185,35 +203,46 @@ func settle(s *step, c *allowancepb.Settled) *machine.Failure {
 	s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Settled{Settled: &allowancepb.Settled{
 		Id: c.GetId(), Cost: max(c.GetCost(), 0), Tokens: max(c.GetTokens(), 0), Unkept: c.GetUnkept(),
 	}}})
-	forget(s)
+	most.forget(s)
 	advance(s, "")
 	return nil
 }
 
 // renew says that calls still run, or wait.
-func renew(s *step, c *allowancepb.Renew) *machine.Failure {
+func (most most) renew(s *step, c *allowancepb.Renew) *machine.Failure {
 	if c.GetLeaseMs() <= 0 || len(c.GetIds()) > 2*maxCalls {
 		return failure.New(failurepb.Code_VALIDATION, failure.BadAllowance)
 	}
 	s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Renewed{Renewed: &allowancepb.Renewed{Ids: c.GetIds(), ExpiresAt: s.Now + c.GetLeaseMs()}}})
-	forget(s)
+	most.forget(s)
 	advance(s, "")
 	return nil
 }
 
 // forget counts what calls need that are not heard of any more, and removes those that were not for so long that they will not be settled,
-// and those in line whose lease is over. It says whether some of what was held is free again.
-func forget(s *step) bool {
+// those whose lease was over first where there are too many to be remembered, and those in line whose lease is over. It says whether some
+// of what was held is free again.
+func (most most) forget(s *step) bool {
 	if s.Before == nil {
 		return false
 	}
 	var ids, lapsed []string
+	var over []*allowancepb.Call
 	for _, call := range s.State().GetRunning() {
-		if call.GetExpiresAt()+remembered <= s.Now {
+		switch {
+		case call.GetExpiresAt()+remembered <= s.Now:
 			ids = append(ids, call.GetId())
+		case call.GetExpiresAt() <= s.Now:
+			over = append(over, call)
 		}
 		if call.GetExpiresAt() <= s.Now && !call.GetLapsed() {
 			lapsed = append(lapsed, call.GetId())
+		}
+	}
+	if beyond := len(over) - int(most); beyond > 0 {
+		slices.SortStableFunc(over, func(a, b *allowancepb.Call) int { return cmp.Compare(a.GetExpiresAt(), b.GetExpiresAt()) })
+		for _, call := range over[:beyond] {
+			ids = append(ids, call.GetId())
 		}
 	}
 	for _, call := range s.State().GetWaiting() {

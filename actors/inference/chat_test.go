@@ -158,6 +158,7 @@ func TestErrors(t *testing.T) {
 				require.Equal(t, c.kind, failed.Type)
 				require.Equal(t, c.code, failed.Code)
 				require.Equal(t, c.param, failed.Param)
+				require.Equal(t, c.code == "output_token_limit_exceeded", failed.Ran)
 				require.LessOrEqual(t, len(failed.Message), 2003)
 				require.Len(t, k.provider.requests(), c.attempts)
 				require.True(t, k.usage().Failed)

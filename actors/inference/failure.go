@@ -20,6 +20,7 @@ type Error struct {
 	Message           string
 	RetryAfter        time.Duration // 0 = not said
 	Err               error         // for the log; holds no secret either
+	Ran               bool          // the model answered, and was paid for it
 }
 
 func (e *Error) Error() string { return strconv.Itoa(e.Status) + " " + e.Code + ": " + e.Message }
@@ -142,7 +143,7 @@ func invalid(param, message string) *Error {
 // cutShort is the error for an answer that used up its tokens before it had any content.
 func cutShort() *Error {
 	return &Error{
-		Status: http.StatusUnprocessableEntity, Type: typeOutputLimit, Code: typeOutputLimit, Param: "max_completion_tokens",
+		Status: http.StatusUnprocessableEntity, Type: typeOutputLimit, Code: typeOutputLimit, Param: "max_completion_tokens", Ran: true,
 		Message: "The model used up its output tokens before it answered: raise max_completion_tokens",
 	}
 }

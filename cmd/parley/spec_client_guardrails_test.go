@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -206,10 +207,41 @@ func (n *tenant) railedAgents(t *testing.T) {
 	require.NotContains(t, log.text, "ada@example.com")
 	require.Contains(t, log.text, "I am [REDACTED:email]")
 
+	n.blockedOnce(t, "talker", after, before)
 	streamed := n.ask(t, "POST", "/responses", object1{"model": after, "input": "hi", "stream": true})
 	require.Contains(t, streamed.text, "guardrail_block")
 	require.NotContains(t, streamed.text, "Falcon")
 	require.NotContains(t, n.ask(t, "GET", "/agents/sessions", nil).text, "Falcon")
+}
+
+// blockedOnce repeats requests under a key: what ran and was blocked is not run again, what was blocked before it ran frees its key.
+func (n *tenant) blockedOnce(t *testing.T, model, after, before string) {
+	t.Helper()
+	n.done(t, "PATCH", "/models/"+model, object1{"outputGuardrailKey": "silent"})
+	sessions := func() int { return len(n.done(t, "GET", "/agents/sessions?limit=100", nil).at("data").list()) }
+	chat := object1{"model": model, "messages": []object1{{"role": "user", "content": "hi"}}}
+	streamed := object1{"model": model, "messages": chat["messages"], "stream": true}
+	order := object1{"model": after, "input": "hi"}
+	for i, c := range []struct {
+		path string
+		body object1
+	}{{"/agents/responses", order}, {"/responses", order}, {"/chat/completions", chat}} {
+		key := keyed(fmt.Sprint("blocked ", i))
+		first := n.ask(t, "POST", c.path, c.body, key...)
+		require.Equal(t, 400, first.status, first.text)
+		ran := sessions()
+		again := n.ask(t, "POST", c.path, c.body, key...)
+		require.Equal(t, []any{"true", 400, first.text}, []any{again.header.Get("Idempotency-Replayed"), again.status, again.text}, c.path)
+		require.Equal(t, ran, sessions(), c.path)
+	}
+	n.ask(t, "POST", "/chat/completions", streamed, keyed("stream")...) // has begun when it is blocked
+	require.Equal(t, 409, n.ask(t, "POST", "/chat/completions", streamed, keyed("stream")...).status)
+	for _, path := range []string{"/agents/responses", "/responses"} {
+		require.Equal(t, 400, n.ask(t, "POST", path, object1{"model": before, "input": "about Project Falcon"}, keyed("corrected")...).status)
+		if path == "/responses" {
+			require.Equal(t, 200, n.ask(t, "POST", path, object1{"model": before, "input": "about nothing"}, keyed("corrected")...).status)
+		}
+	}
 }
 
 // streamedResponse asks POST /responses for a stream and returns what was said in it, and the response that ends it.

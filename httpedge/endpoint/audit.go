@@ -42,10 +42,11 @@ type Audited struct {
 	Until     time.Time // by when it has ended
 }
 
-// verdict is what the trail needs to know of an answer.
+// verdict is what the trail, and Idempotency, need to know of an answer.
 type verdict struct {
 	denied  bool // the problem is that the caller may not do it
 	reached bool // the route was run, without a panic
+	ran     bool // the problem is of what was carried out: Problem.Ran
 }
 
 // auditTimeout bounds how long an answer waits for its outcome to be written down.

@@ -334,8 +334,8 @@ func (x *exchange) fail(err error) {
 	if refused := (*machine.Failure)(nil); errors.As(err, &refused) && refused.Code == failurepb.Code_VALIDATION && x.route != nil && x.route.invalid != 0 {
 		err = refused.WithCode(x.route.invalid)
 	}
-	x.verdict.denied = isDenial(err)
 	problem := x.surface.problem(err)
+	x.verdict.denied, x.verdict.ran = isDenial(err), problem.Ran
 	x.code, x.cause = problem.Code, problem.Cause
 	response := &x.rc.Response
 	response.SetStatusCode(problem.Status)

@@ -23,7 +23,7 @@ type Idempotency interface {
 	Begin(ctx context.Context, request KeyedRequest) (*KeptRequest, error)
 	// Keep stores the first answer. An answer that is too large to be kept is no error.
 	Keep(ctx context.Context, kept *KeptRequest, answer KeptAnswer) error
-	// Release forgets a request that was refused: the key may be used again.
+	// Release forgets a request that was refused before it did anything: the key may be used again.
 	Release(ctx context.Context, kept *KeptRequest) error
 }
 
@@ -122,8 +122,8 @@ func (x *exchange) replay(answer *KeptAnswer) {
 	response.SetBody(answer.Body)
 }
 
-// keep stores the answer that is about to be sent, if it is a success. One that cannot be stored is sent all the same: a
-// repetition makes it again, from the same things.
+// keep stores the answer that is about to be sent, if it is a success, or the refusal of what was carried out. One that cannot be
+// stored is sent all the same: a repetition makes it again, from the same things.
 func (x *exchange) keep(ctx context.Context, kept *KeptRequest) {
 	response := &x.rc.Response
 	if kept == nil || x.serve != nil || x.down != nil {
@@ -131,7 +131,7 @@ func (x *exchange) keep(ctx context.Context, kept *KeptRequest) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 	defer cancel()
-	if status := response.StatusCode(); status >= fasthttp.StatusMultipleChoices {
+	if status := response.StatusCode(); status >= fasthttp.StatusMultipleChoices && !x.verdict.ran {
 		if x.route.once && status < fasthttp.StatusInternalServerError { // else nobody knows what was done
 			if err := x.mux.config.Idempotency.Release(ctx, kept); err != nil {
 				x.cause = fmt.Errorf("release the key of a refused request: %w", err)

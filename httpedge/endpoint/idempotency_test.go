@@ -123,7 +123,7 @@ func TestIdempotency(t *testing.T) {
 	require.Equal(t, seeds[0], seeds[1])
 }
 
-// TestOnce: a handler that makes new ids each time is run once for a key, unless it refused.
+// TestOnce: a handler that makes new ids each time is run once for a key, unless it refused before it did anything.
 func TestOnce(t *testing.T) {
 	store := &keptRequests{known: map[string]*KeptRequest{}}
 	runs := 0
@@ -142,12 +142,17 @@ func TestOnce(t *testing.T) {
 		switch in.Text {
 		case "refused":
 			return nil, failure.Verbatim(failurepb.Code_NOT_FOUND, "no")
+		case "ran":
+			return nil, &Problem{Status: 400, Code: "blocked", Message: "what came of it is not told", Ran: true}
 		case "broken":
 			return nil, errors.New("who knows what was done")
 		}
 		return in, nil
 	}
-	mux := newTestMux(t, On("POST /once", "a:write", handle, Status(201), Once()))
+	mux := newTestMux(t, On("POST /once", "a:write", handle, Status(201), Once()), On("POST /keyed", "a:write", func(_ context.Context, in *in) (*in, error) {
+		runs++
+		return nil, &Problem{Status: 400, Code: "blocked", Message: "what came of it is not told", Ran: true}
+	}, Idempotent()))
 	mux.config.Idempotency = store
 	post := func(text, key string) int {
 		return ask(mux, "POST", "/x/once", `{"text":"`+text+`"}`, "Idempotency-Key", key).Response.StatusCode()
@@ -159,4 +164,13 @@ func TestOnce(t *testing.T) {
 	require.Equal(t, 4, runs, "what was refused did nothing")
 	require.Equal(t, []int{500, 400}, []int{post("broken", "b"), post("broken", "b")}, "it may have done something")
 	require.Equal(t, 5, runs)
+	for _, path := range []string{"/x/once", "/x/keyed"} {
+		first := ask(mux, "POST", path, `{"text":"ran"}`, "Idempotency-Key", "p")
+		again := ask(mux, "POST", path, `{"text":"ran"}`, "Idempotency-Key", "p")
+		require.Equal(t, []any{400, "true"}, []any{first.Response.StatusCode(), string(again.Response.Header.Peek("Idempotency-Replayed"))}, path)
+		require.Equal(t, []any{400, string(first.Response.Body()), string(first.Response.Header.ContentType())},
+			[]any{again.Response.StatusCode(), string(again.Response.Body()), string(again.Response.Header.ContentType())}, path)
+		require.Equal(t, 400, ask(mux, "POST", path, `{"text":"hi"}`, "Idempotency-Key", "p").Response.StatusCode(), "another request")
+	}
+	require.Equal(t, 7, runs, "what ran is not run again, however it was refused")
 }

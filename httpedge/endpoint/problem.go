@@ -21,6 +21,9 @@ type Problem struct {
 	Details map[string]any
 	// RetryAfter is sent as a header, in whole seconds; 0 = not known, see RetrySeconds.
 	RetryAfter time.Duration
+	// Ran says that what was asked for was carried out, and may have been paid for, before its outcome was refused: the refusal is
+	// the answer to a repetition with the same Idempotency-Key.
+	Ran bool
 	// Cause is what broke, for the log; nil for a refusal.
 	Cause error
 }

@@ -155,6 +155,13 @@ func block(rail *guardrail.Guardrail, result *guardrail.Result) *endpoint.Proble
 	}
 }
 
+// blockAnswer is block for what a model said: the model was called, and paid.
+func blockAnswer(rail *guardrail.Guardrail, result *guardrail.Result) *endpoint.Problem {
+	problem := block(rail, result)
+	problem.Ran = true
+	return problem
+}
+
 // check looks at texts with a guardrail.
 type check struct {
 	rail    *guardrail.Guardrail
@@ -315,7 +322,7 @@ func (c *checked) answer(answer []byte) (left []byte, found guardrail.Tally, err
 		check.message(message, false)
 	}
 	if check.blocked != nil {
-		return nil, check.found, block(c.output, check.blocked)
+		return nil, check.found, blockAnswer(c.output, check.blocked)
 	}
 	left, err = rawjson.AppendValue(nil, value)
 	return left, check.found, err

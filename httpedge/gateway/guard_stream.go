@@ -122,7 +122,7 @@ func (s *railStream) found() (all guardrail.Tally) {
 
 func (s *railStream) note(blocked *guardrail.Result) {
 	if blocked != nil && s.blocked == nil {
-		s.blocked = block(s.rail, blocked)
+		s.blocked = blockAnswer(s.rail, blocked)
 	}
 }
 

@@ -57,7 +57,7 @@ func inferenceProblem(err error) error {
 		return err
 	}
 	return &endpoint.Problem{
-		Status: failed.Status, Code: failed.Code, Message: failed.Message, RetryAfter: failed.RetryAfter, Cause: failed.Err,
+		Status: failed.Status, Code: failed.Code, Message: failed.Message, RetryAfter: failed.RetryAfter, Cause: failed.Err, Ran: failed.Ran,
 		Details: map[string]any{"type": failed.Type, "param": failed.Param},
 	}
 }

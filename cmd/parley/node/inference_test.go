@@ -21,12 +21,12 @@ import (
 func TestInferenceProblem(t *testing.T) {
 	cause := errors.New("why")
 	err := inferenceProblem(&inference.Error{
-		Status: 429, Type: "rate_limit_error", Code: "slow", Param: "model", Message: "slow down", RetryAfter: time.Second, Err: cause,
+		Status: 429, Type: "rate_limit_error", Code: "slow", Param: "model", Message: "slow down", RetryAfter: time.Second, Err: cause, Ran: true,
 	})
 	var problem *endpoint.Problem
 	require.ErrorAs(t, err, &problem)
 	require.Equal(t, &endpoint.Problem{
-		Status: 429, Code: "slow", Message: "slow down", RetryAfter: time.Second, Cause: cause,
+		Status: 429, Code: "slow", Message: "slow down", RetryAfter: time.Second, Cause: cause, Ran: true,
 		Details: map[string]any{"type": "rate_limit_error", "param": "model"},
 	}, problem)
 	require.NoError(t, inferenceProblem(nil))

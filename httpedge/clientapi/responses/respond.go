@@ -88,7 +88,7 @@ func blocked(turn *conversationpb.TurnResult) error {
 	if told.GetCode() != handler.GuardrailBlock {
 		return nil
 	}
-	problem := &endpoint.Problem{Status: http.StatusBadRequest, Code: handler.GuardrailBlock, Message: told.GetMessage()}
+	problem := &endpoint.Problem{Status: http.StatusBadRequest, Code: handler.GuardrailBlock, Message: told.GetMessage(), Ran: true}
 	if len(told.GetDetails()) > 0 && json.Unmarshal(told.GetDetails(), &problem.Details) != nil {
 		problem.Details = nil // of a log that is not ours
 	}

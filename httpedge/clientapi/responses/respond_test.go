@@ -19,7 +19,7 @@ func TestBlocked(t *testing.T) {
 	}})
 	var problem *endpoint.Problem
 	require.ErrorAs(t, err, &problem)
-	require.Equal(t, 400, problem.Status)
+	require.Equal(t, []any{400, true}, []any{problem.Status, problem.Ran})
 	require.JSONEq(t, `{"error":{"message":"Not here.","type":"guardrail_block","code":"guardrail_block","guardrail_key":"words","action":"block",
 		"findings":[{"type":"word_filter"}]},"code":"guardrail_block"}`, string(handler.AppendProblem(nil, problem)))
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -397,11 +398,14 @@ func (d *Door) tend(ctx context.Context, renews bool) {
 
 // prolong says that a tenant's calls still run, or wait.
 func (d *Door) prolong(ctx context.Context, tenant string, ids []string) {
-	_, err := d.ask(ctx, tenant, &allowancepb.Command{Body: &allowancepb.Command_Renew{Renew: &allowancepb.Renew{
-		Ids: ids, LeaseMs: d.config.Lease.Milliseconds(),
-	}}})
-	if err != nil {
-		d.config.Logger.Warn("what calls hold could not be renewed", slog.Int("calls", len(ids)), slog.Any("err", err))
+	const most = 4096 // of one command
+	for some := range slices.Chunk(ids, most) {
+		_, err := d.ask(ctx, tenant, &allowancepb.Command{Body: &allowancepb.Command_Renew{Renew: &allowancepb.Renew{
+			Ids: some, LeaseMs: d.config.Lease.Milliseconds(),
+		}}})
+		if err != nil {
+			d.config.Logger.Warn("what calls hold could not be renewed", slog.Int("calls", len(some)), slog.Any("err", err))
+		}
 	}
 }
 
