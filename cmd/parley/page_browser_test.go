@@ -170,10 +170,21 @@ const (
 	stepTime = 70 * time.Second
 )
 
+// renewed is what the browser says of a document that another one has taken the place of, when it is asked in its name: chromedp has not
+// heard of the new one yet. Nothing was evaluated.
+const renewed = "Cannot find context with specified id"
+
 // await evaluates an expression of the page until it has a value that is not false. What it looks into may not be there yet.
 func await(expression string) chromedp.Action[[]string] {
-	return chromedp.Poll[[]string](`(() => { try { return `+expression+`; } catch (error) { if (error.name === 'SyntaxError') throw error; return false; } })()`,
+	poll := chromedp.Poll[[]string](`(() => { try { return `+expression+`; } catch (error) { if (error.name === 'SyntaxError') throw error; return false; } })()`,
 		chromedp.WithPollingTimeout(seeTime), chromedp.WithPollingInterval(50*time.Millisecond))
+	return func(ctx context.Context, target *chromedp.Target) ([]string, error) {
+		said, err := poll(ctx, target)
+		for err != nil && ctx.Err() == nil && strings.Contains(err.Error(), renewed) {
+			said, err = poll(ctx, target)
+		}
+		return said, err
+	}
 }
 
 // once does something with the first element that a selector names, when it is there and the step says that it was done. It is one
