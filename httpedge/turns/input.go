@@ -2,11 +2,8 @@ package turns
 
 import (
 	"encoding/json"
-	"maps"
 	"math"
 	"reflect"
-	"slices"
-	"strings"
 
 	"parley/actors/core/failure"
 	"parley/actors/core/money"
@@ -64,11 +61,8 @@ type Resolution struct {
 func KnownFields(field string, object []byte, in any) *machine.Failure {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(object, &members) // it is one
-	known := rawjson.NamesOf(reflect.TypeOf(in))
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if known[strings.ToLower(name)] == "" {
-			return invalid(failure.UnknownField).In(field).Param("name", failure.Shown(name))
-		}
+	if names := rawjson.NamesOf(reflect.TypeOf(in)).Unknown(members); len(names) > 0 {
+		return invalid(failure.UnknownField).In(field).Param("name", failure.Shown(names[0]))
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func encodeKnown(what string, keys map[string]json.RawMessage, members any) ([]b
 		return nil, refused
 	}
 	known := rawjson.NamesOf(reflect.TypeOf(members))
-	maps.DeleteFunc(keys, func(name string, _ json.RawMessage) bool { return known[strings.ToLower(name)] == name })
+	maps.DeleteFunc(keys, func(name string, _ json.RawMessage) bool { return known.Is(name) })
 	if names := slices.Sorted(maps.Keys(keys)); len(names) > 0 {
 		return nil, invalid(failure.UnknownField).In(what).Param("name", failure.Shown(names[0]))
 	}

@@ -282,7 +282,7 @@ func furtherKeys(raw []byte) (map[string]json.RawMessage, *failure.Failure) {
 	known := rawjson.NamesOf(reflect.TypeFor[Config]())
 	known["apikeyenc"], known["hasapikey"] = "apiKeyEnc", "hasApiKey"
 	for key := range keys {
-		if known[strings.ToLower(key)] != "" {
+		if known.Has(key) {
 			delete(keys, key)
 		}
 	}

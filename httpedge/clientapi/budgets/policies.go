@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
-	"slices"
-	"strings"
 
 	"parley/actors/core/catalog"
 	"parley/actors/core/failure"
@@ -84,19 +82,12 @@ func (b *budgetLimits) UnmarshalJSON(raw []byte) error {
 }
 
 // unknown are the names of members that no field is filled from, in their order.
-func unknown[T any](raw []byte) (names []string) {
+func unknown[T any](raw []byte) []string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
 		return nil // unreachable: it was just read
 	}
-	known := rawjson.NamesOf(reflect.TypeFor[T]())
-	for name := range members {
-		if known[strings.ToLower(name)] == "" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	return rawjson.NamesOf(reflect.TypeFor[T]()).Unknown(members)
 }
 
 // check refuses members that are no limits.

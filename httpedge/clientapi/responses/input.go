@@ -48,7 +48,7 @@ func (in *createAgentResponseIn) UnmarshalJSON(raw []byte) error {
 		return err
 	}
 	handler.EachMember(raw, func(name string, value json.RawMessage) {
-		if in.dropped != "" || fieldsOfAgentResponse[strings.ToLower(name)] != "" || asksNothing(value) {
+		if in.dropped != "" || fieldsOfAgentResponse.Has(name) || asksNothing(value) {
 			return
 		}
 		if usual := name == "stream" && string(value) == "false" || name == "store" && string(value) == "true"; !usual {

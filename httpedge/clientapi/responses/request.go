@@ -80,7 +80,7 @@ func (in *createResponseIn) UnmarshalJSON(raw []byte) error {
 		return err
 	}
 	handler.EachMember(raw, func(name string, value json.RawMessage) {
-		if in.unknown == "" && fieldsOfResponse[strings.ToLower(name)] == "" && !asksNothing(value) {
+		if in.unknown == "" && !fieldsOfResponse.Has(name) && !asksNothing(value) {
 			in.unknown = name
 		}
 	})
