@@ -23,6 +23,8 @@ const (
 	// maxCalls bounds those that run, those that wait, and those whose lease is over; maxCaps the limits of one.
 	maxCalls = 4096
 	maxCaps  = 2400
+	// MaxRenewed bounds the calls of one renewal: all that run, and all that wait.
+	MaxRenewed = 2 * maxCalls
 	// remembered is for how long a call whose lease is over can still be settled, in milliseconds, unless more than maxCalls are.
 	remembered = 10 * 60_000
 	// keeps is for how long it is known which files were stored, in milliseconds: longer than it takes to count what there is.
@@ -34,8 +36,8 @@ func New() kit.Entity {
 	return entity(maxCalls)
 }
 
-func entity(most most) kit.Entity {
-	allowances := most.rules().Entity()
+func entity(b bound) kit.Entity {
+	allowances := b.rules().Entity()
 	allowances.Unkept, allowances.WhileStopping = true, true
 	allowances.Tells = tells
 	allowances.Queries = []kit.Query{kit.Peek(readUsed)}
@@ -46,8 +48,8 @@ func readUsed(state *allowancepb.State, _ *allowancepb.UsedQuery) (*allowancepb.
 	return &allowancepb.UsedReply{State: state}, nil
 }
 
-// most is how many calls may run, wait, and be remembered, each.
-type most int
+// bound is how many calls may run, wait, and be remembered, each.
+type bound int
 
 // open is the phase of an allowance of which something was used.
 const open kit.Phase = "open"
@@ -58,19 +60,19 @@ type (
 	table = kit.Rules[*allowancepb.State, *allowancepb.Command, *allowancepb.Event]
 )
 
-func (most most) rules() table {
+func (b bound) rules() table {
 	enters, settles, renews := (*allowancepb.Command).GetEnter, (*allowancepb.Command).GetSettle, (*allowancepb.Command).GetRenew
 	return table{
 		Prefix: Prefix,
 		Phases: []kit.Phase{open},
 		Phase:  func(*allowancepb.State) kit.Phase { return open },
 		Transitions: []row{
-			kit.On(enters, most.enter).From(kit.Absent).To(kit.Same, open),
-			kit.On(enters, most.enter).From(open),
+			kit.On(enters, b.enter).From(kit.Absent).To(kit.Same, open),
+			kit.On(enters, b.enter).From(open),
 			kit.On(settles, func(*step, *allowancepb.Settled) *machine.Failure { return nil }).From(kit.Absent),
-			kit.On(settles, most.settle).From(open),
+			kit.On(settles, b.settle).From(open),
 			kit.On(renews, func(*step, *allowancepb.Renew) *machine.Failure { return nil }).From(kit.Absent),
-			kit.On(renews, most.renew).From(open),
+			kit.On(renews, b.renew).From(open),
 		},
 		Missing: func() *machine.Failure { return failure.New(failurepb.Code_NOT_FOUND, failure.EntityNotFound) },
 		Apply:   apply,
@@ -99,7 +101,7 @@ func find(calls []*allowancepb.Call, id string) int {
 }
 
 // enter lets a call in, lets it wait, or refuses it.
-func (most most) enter(s *step, c *allowancepb.Enter) *machine.Failure {
+func (b bound) enter(s *step, c *allowancepb.Enter) *machine.Failure {
 	call := c.GetCall()
 	if call.GetId() == "" || len(call.GetCaps()) == 0 || len(call.GetCaps()) > maxCaps || c.GetLeaseMs() <= 0 || call.GetNeed() > call.GetWant() ||
 		min(call.GetNeed(), call.GetTokens(), call.GetFiles(), call.GetBytes(), call.GetSessions()) < 0 {
@@ -118,7 +120,7 @@ func (most most) enter(s *step, c *allowancepb.Enter) *machine.Failure {
 		s.Decision.Reply = &allowancepb.Reply{Again: true}
 		return nil
 	}
-	freed := most.forget(s)
+	freed := b.forget(s)
 	call = proto.CloneOf(call)
 	call.ExpiresAt, call.LeaseMs, call.Held, call.LetInAt = s.Now+c.GetLeaseMs(), c.GetLeaseMs(), 0, 0
 	at := find(s.State().GetWaiting(), call.GetId())
@@ -131,7 +133,7 @@ func (most most) enter(s *step, c *allowancepb.Enter) *machine.Failure {
 			s.Await(call.GetId())
 		}
 		return nil
-	case at < 0 && max(underWay(s.State(), s.Now), len(s.State().GetWaiting())) >= int(most):
+	case at < 0 && max(underWay(s.State(), s.Now), len(s.State().GetWaiting())) >= int(b):
 		return failure.New(failurepb.Code_UNAVAILABLE, failure.TooManyWaiters)
 	}
 	if at < 0 {
@@ -195,7 +197,7 @@ func heard(s *step, call *allowancepb.Call, until int64) bool {
 }
 
 // settle ends a call, or takes it out of the line, and lets in who waited for what it held.
-func (most most) settle(s *step, c *allowancepb.Settled) *machine.Failure {
+func (b bound) settle(s *step, c *allowancepb.Settled) *machine.Failure {
 	state := s.Before
 	if find(state.GetRunning(), c.GetId()) < 0 && find(state.GetWaiting(), c.GetId()) < 0 {
 		return nil // it was settled
@@ -203,18 +205,18 @@ func (most most) settle(s *step, c *allowancepb.Settled) *machine.Failure {
 	s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Settled{Settled: &allowancepb.Settled{
 		Id: c.GetId(), Cost: max(c.GetCost(), 0), Tokens: max(c.GetTokens(), 0), Unkept: c.GetUnkept(),
 	}}})
-	most.forget(s)
+	b.forget(s)
 	advance(s, "")
 	return nil
 }
 
 // renew says that calls still run, or wait.
-func (most most) renew(s *step, c *allowancepb.Renew) *machine.Failure {
-	if c.GetLeaseMs() <= 0 || len(c.GetIds()) > 2*maxCalls {
+func (b bound) renew(s *step, c *allowancepb.Renew) *machine.Failure {
+	if c.GetLeaseMs() <= 0 || len(c.GetIds()) > MaxRenewed {
 		return failure.New(failurepb.Code_VALIDATION, failure.BadAllowance)
 	}
 	s.Emit(&allowancepb.Event{Body: &allowancepb.Event_Renewed{Renewed: &allowancepb.Renewed{Ids: c.GetIds(), ExpiresAt: s.Now + c.GetLeaseMs()}}})
-	most.forget(s)
+	b.forget(s)
 	advance(s, "")
 	return nil
 }
@@ -222,24 +224,26 @@ func (most most) renew(s *step, c *allowancepb.Renew) *machine.Failure {
 // forget counts what calls need that are not heard of any more, and removes those that were not for so long that they will not be settled,
 // those whose lease was over first where there are too many to be remembered, and those in line whose lease is over. It says whether some
 // of what was held is free again.
-func (most most) forget(s *step) bool {
+func (b bound) forget(s *step) bool {
 	if s.Before == nil {
 		return false
 	}
 	var ids, lapsed []string
 	var over []*allowancepb.Call
 	for _, call := range s.State().GetRunning() {
-		switch {
-		case call.GetExpiresAt()+remembered <= s.Now:
-			ids = append(ids, call.GetId())
-		case call.GetExpiresAt() <= s.Now:
-			over = append(over, call)
+		if call.GetExpiresAt() > s.Now {
+			continue
 		}
-		if call.GetExpiresAt() <= s.Now && !call.GetLapsed() {
+		if !call.GetLapsed() {
 			lapsed = append(lapsed, call.GetId())
 		}
+		if call.GetExpiresAt()+remembered <= s.Now {
+			ids = append(ids, call.GetId())
+		} else {
+			over = append(over, call)
+		}
 	}
-	if beyond := len(over) - int(most); beyond > 0 {
+	if beyond := len(over) - int(b); beyond > 0 {
 		slices.SortStableFunc(over, func(a, b *allowancepb.Call) int { return cmp.Compare(a.GetExpiresAt(), b.GetExpiresAt()) })
 		for _, call := range over[:beyond] {
 			ids = append(ids, call.GetId())

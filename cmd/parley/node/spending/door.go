@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/allowance"
 	"parley/actors/core/entity"
 	"parley/actors/core/money"
 	"parley/actors/core/quota"
@@ -398,8 +399,7 @@ func (d *Door) tend(ctx context.Context, renews bool) {
 
 // prolong says that a tenant's calls still run, or wait.
 func (d *Door) prolong(ctx context.Context, tenant string, ids []string) {
-	const most = 4096 // of one command
-	for some := range slices.Chunk(ids, most) {
+	for some := range slices.Chunk(ids, allowance.MaxRenewed) {
 		_, err := d.ask(ctx, tenant, &allowancepb.Command{Body: &allowancepb.Command_Renew{Renew: &allowancepb.Renew{
 			Ids: some, LeaseMs: d.config.Lease.Milliseconds(),
 		}}})
