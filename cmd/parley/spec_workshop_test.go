@@ -42,9 +42,7 @@ type workshop struct {
 // openWorkshop starts a workshop for a test.
 func openWorkshop(t *testing.T) *workshop {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	w, err := newWorkshop(listener)
+	w, err := workshopAnywhere()
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		w.server.CloseClientConnections() // whoever waits in a tool waits no more
@@ -55,13 +53,15 @@ func openWorkshop(t *testing.T) *workshop {
 }
 
 // commonWorkshop is the one of the tests that share a node: they tell their requests apart by marks. It ends with the test process.
-var commonWorkshop = sync.OnceValues(func() (*workshop, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+var commonWorkshop = sync.OnceValues(workshopAnywhere)
+
+func workshopAnywhere() (*workshop, error) {
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	return newWorkshop(listener)
-})
+}
 
 // newWorkshop starts a workshop that is found at the address of the listener.
 func newWorkshop(listener net.Listener) (*workshop, error) {
