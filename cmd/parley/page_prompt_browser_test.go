@@ -240,3 +240,37 @@ func (p *process) saidBy(b *browser) []string {
 	}
 	return said
 }
+
+// TestPageJoinsInMidAnswer: a stream that is there only when the answer has begun tells the answer so far first, and then what was asked. On the page
+// the question stands first all the same.
+func TestPageJoinsInMidAnswer(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: starts a browser")
+	}
+	b := newBrowser(t)
+	p := newProcess(t, pageAgents+longAgent)
+	p.start()
+	b.do(chromedp.Navigate("http://" + p.listen + "/"))
+	b.see(pageReady)
+	b.newConversation("long")
+	b.do(chromedp.Evaluate[chromedp.Void](`void (() => {
+		const ask = window.fetch, joined = new Promise((join) => { window.join = join; });
+		window.fetch = async (url, ...rest) => {
+			if (url.includes('/events/stream')) await joined;
+			return ask(url, ...rest);
+		};
+	})()`))
+	b.say("Count, please")
+	id := strings.TrimPrefix(b.tell(`location.hash.includes('conv_')`, `location.hash`), "#")
+	require.Eventually(t, func() bool {
+		return p.ask(t, "GET", "/conversations/"+id+"?userId="+b.text(`localStorage['parley.user']`), nil).fits(200, anyObject).text("conversation", "runtime", "status") == "running"
+	}, waitLong, waitStep)
+	b.do(chromedp.Evaluate[chromedp.Void](`void window.join()`))
+	b.see(`document.querySelector('.message.streaming')?.textContent.includes('w2')`)
+	b.see(`document.querySelector('#events li').dataset.type === 'agent.message.snapshot'`)
+	b.see(`[...document.querySelectorAll('.message')].map((one) => one.classList[1]).join() === 'user,assistant'`)
+	b.do(click("#stop"))
+	b.see(pageIdle + ` && document.querySelector('.message.assistant:last-child .outcome')?.textContent === 'Stopped.'`)
+	b.checkQuiet(p)
+}

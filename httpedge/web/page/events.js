@@ -54,8 +54,8 @@ export class Events {
     this.log.endDeltas();
   }
 
-  'user.message'({ data }) {
-    this.transcript.message({ id: data.message_id, role: 'user', content: data.content, files: data.files });
+  'user.message'({ run_id: runId, data }) {
+    this.transcript.asked(runId, { id: data.message_id, role: 'user', content: data.content, files: data.files });
   }
 
   'session.status_running'(event) {

@@ -271,6 +271,12 @@ export class Transcript {
     this.draw();
   }
 
+  /** What a run answers. A stream that joins in mid-answer tells the answer so far before it. */
+  asked(runId, message) {
+    this.message(message);
+    if (this.streaming?.runId === runId && this.streaming.own) this.streaming.node.before(this.nodes.get(message.id));
+  }
+
   text(runId, text, offset) {
     this.begin(runId);
     // An offset of 0 is a run that begins again after its node died.
