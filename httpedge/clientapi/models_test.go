@@ -151,9 +151,9 @@ func TestProviderKeepsItsSecrets(t *testing.T) {
 	k := serveMakers(t)
 	k.secrets = []string{"key-one-secret", "header-one-secret", "key-two-secret"}
 	provider := k.done("POST /models/providers", `{"key":"acme","driver":"anthropic","label":"Acme",
-		"settings":{"headers":{"X-A":"header-one-secret"},"region":"eu"},"credentials":{"apiKey":"key-one-secret"}}`, "provider")
+		"settings":{"headers":{"X-A":"header-one-secret"},"organization":"eu"},"credentials":{"apiKey":"key-one-secret"}}`, "provider")
 	require.Equal(t, answer{"apiKey": "********"}, provider["credentials"])
-	require.Equal(t, answer{"headers": answer{"X-A": "********"}, "region": "eu"}, provider["settings"])
+	require.Equal(t, answer{"headers": answer{"X-A": "********"}, "organization": "eu"}, provider["settings"])
 	opened := func() definition.Secrets {
 		t.Helper()
 		stored, _ := k.records.Get(catalog.Providers, "default/acme")

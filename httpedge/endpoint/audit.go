@@ -47,6 +47,7 @@ type verdict struct {
 	denied  bool // the problem is that the caller may not do it
 	reached bool // the route was run, without a panic
 	ran     bool // the problem is of what was carried out: Problem.Ran
+	cut     bool // the request was over before its handler was: its caller may not go on, or has left
 }
 
 // auditTimeout bounds how long an answer waits for its outcome to be written down.

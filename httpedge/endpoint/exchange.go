@@ -248,7 +248,7 @@ func (x *exchange) invoke(ctx context.Context) {
 	x.nameServer()
 	switch {
 	case err != nil:
-		x.serve = nil
+		x.serve, x.verdict.cut = nil, ctx.Err() != nil
 		x.fail(refused(ctx, err))
 	case x.serve != nil:
 		x.handOver()

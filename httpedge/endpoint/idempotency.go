@@ -132,7 +132,7 @@ func (x *exchange) keep(ctx context.Context, kept *KeptRequest) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 	defer cancel()
 	if status := response.StatusCode(); status >= fasthttp.StatusMultipleChoices && !x.verdict.ran {
-		if x.route.once && status < fasthttp.StatusInternalServerError { // else nobody knows what was done
+		if x.route.once && status < fasthttp.StatusInternalServerError && !x.verdict.cut { // else nobody knows what was done
 			if err := x.mux.config.Idempotency.Release(ctx, kept); err != nil {
 				x.cause = fmt.Errorf("release the key of a refused request: %w", err)
 			}

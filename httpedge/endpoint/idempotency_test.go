@@ -5,11 +5,14 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
 	"parley/actors/core/failure"
+	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
 
@@ -173,4 +176,29 @@ func TestOnce(t *testing.T) {
 		require.Equal(t, 400, ask(mux, "POST", path, `{"text":"hi"}`, "Idempotency-Key", "p").Response.StatusCode(), "another request")
 	}
 	require.Equal(t, 7, runs, "what ran is not run again, however it was refused")
+}
+
+// second is an Authenticator that has second thoughts.
+type second struct{ everyone }
+
+func (second) Watch(Caller, *Route) func() *machine.Failure {
+	return func() *machine.Failure { return failure.Verbatim(failurepb.Code_NOT_FOUND, "no more") }
+}
+
+// TestOnceIsCut: what a request had done is not known when its caller lost the access, or left, before its handler was through.
+func TestOnceIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		mux := newTestMux(t, On("POST /once", "a:write", func(ctx context.Context, _ *struct{}) (*Empty, error) {
+			runs++
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}, Status(204), Once(), Timeout(time.Hour)))
+		mux.config.Idempotency = &keptRequests{known: map[string]*KeptRequest{}}
+		mux.config.Authenticator, mux.config.RequestTimeout = second{}, time.Second
+		for _, want := range []int{404, 400} {
+			require.Equal(t, want, ask(mux, "POST", "/x/once", `{}`, "Idempotency-Key", "k").Response.StatusCode())
+		}
+		require.Equal(t, 1, runs)
+	})
 }

@@ -104,18 +104,26 @@ func ReadSettings(raw []byte) ([]byte, *failure.Failure) {
 	return encodeKnown("settings", keys, settings)
 }
 
-// encodeKnown is an object as it is stored, if it holds nothing but members of a struct: what was misspelt would have no effect.
+// encodeKnown is an object as it is stored, if it holds nothing but members of a struct.
 func encodeKnown(what string, keys map[string]json.RawMessage, members any) ([]byte, *failure.Failure) {
 	encoded, refused := encode(what, keys)
 	if refused != nil {
 		return nil, refused
 	}
+	return encoded, onlyKnown(what, keys, members)
+}
+
+// onlyKnown refuses an object with members that a struct has not: what was misspelt would have no effect. The others it takes from keys.
+func onlyKnown(what string, keys map[string]json.RawMessage, members any) *failure.Failure {
 	known := rawjson.NamesOf(reflect.TypeOf(members))
 	maps.DeleteFunc(keys, func(name string, _ json.RawMessage) bool { return known.Is(name) })
-	if names := slices.Sorted(maps.Keys(keys)); len(names) > 0 {
-		return nil, invalid(failure.UnknownField).In(what).Param("name", failure.Shown(names[0]))
+	if _, refused := encode(what, keys); refused != nil {
+		return refused // it says where credentials belong
 	}
-	return encoded, nil
+	if names := slices.Sorted(maps.Keys(keys)); len(names) > 0 {
+		return invalid(failure.UnknownField).In(what).Param("name", failure.Shown(names[0]))
+	}
+	return nil
 }
 
 func (s *Settings) check() *failure.Failure {
@@ -245,14 +253,12 @@ func ReadProvider(settings []byte, credentials map[string]*string, stored Sealed
 			return nil, invalid(failure.BadName).In("settings."+one.name).Param("what", "settings."+one.name).Param("most", maxSettingText)
 		}
 	}
-	for key := range keys {
-		switch strings.ToLower(key) {
-		case "baseurl", "headers", "script", "apiversion", "organization":
-			delete(keys, key)
-		}
-	}
-	if d.Settings, refused = encodeBoth("settings", &sent, keys); refused != nil {
+	if refused = onlyKnown("settings", keys, sent); refused != nil {
 		return nil, refused
+	}
+	var err error
+	if d.Settings, err = json.Marshal(&sent); err != nil {
+		return nil, invalid(failure.NotJSON).In("settings")
 	}
 	return d, d.credentials(credentials, stored)
 }
@@ -355,24 +361,6 @@ func encode(what string, keys map[string]json.RawMessage) ([]byte, *failure.Fail
 	}
 	if refused := noSecrets(what, text); refused != nil {
 		return nil, refused
-	}
-	return text, nil
-}
-
-// encodeBoth is encode with known keys, which win, beside further ones.
-func encodeBoth(what string, known any, further map[string]json.RawMessage) ([]byte, *failure.Failure) {
-	if _, refused := encode(what, further); refused != nil {
-		return nil, refused
-	}
-	text, err := json.Marshal(known)
-	if err == nil {
-		err = json.Unmarshal(text, &further)
-	}
-	if err == nil {
-		text, err = json.Marshal(further)
-	}
-	if err != nil {
-		return nil, invalid(failure.NotJSON).In(what)
 	}
 	return text, nil
 }
