@@ -102,8 +102,6 @@ func TestWhatAnAttemptSays(t *testing.T) {
 		}).URL
 	}
 	body := func(handle http.HandlerFunc) string { return serve(t, handle).URL }
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
 	for _, c := range []struct {
 		name, url string
 		timeout   time.Duration
@@ -146,7 +144,7 @@ func TestWhatAnAttemptSays(t *testing.T) {
 		}},
 		{name: "broken", url: answers(500), want: &deliverypb.Report{Status: 500, Error: "Endpoint answered HTTP 500"}},
 		{name: "silent", url: silent.URL, timeout: 50 * time.Millisecond, want: &deliverypb.Report{Error: "Timed out after 50 ms"}},
-		{name: "nobody_there", url: gone.URL, want: &deliverypb.Report{Error: "Endpoint could not be reached"}},
+		{name: "nobody_there", url: "http://127.0.0.1:1", want: &deliverypb.Report{Error: "Endpoint could not be reached"}},
 		{name: "private", url: elsewhere.URL, foreign: true, want: &deliverypb.Report{
 			Error: "The URL leads to an address that is not public", Fault: deliverypb.Fault_BLOCKED,
 		}},

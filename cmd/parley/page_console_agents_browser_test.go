@@ -27,8 +27,6 @@ func TestConsoleAgents(t *testing.T) {
 		_, _ = w.Write([]byte("order " + request.URL.Query().Get("order") + " is on its way"))
 	}))
 	defer service.Close()
-	away := httptest.NewServer(http.NotFoundHandler())
-	away.Close()
 	b := newBrowser(t)
 	p := newProcess(t, "builtin_assistant: false\noutbound: {allow: [127.0.0.0/8]}\nagents: [{id: other, name: Other, projects: [elsewhere], model: {provider: scripted}}]\n")
 	p.start()
@@ -90,7 +88,7 @@ func TestConsoleAgents(t *testing.T) {
 	b.tap(`.tabs a`)
 	b.see(`document.querySelector('.agent-form [name="temperature"]')?.value === '0.5'`) // what was typed is still there
 	b.fill(`.agent-form [name="tools"]`, `[{"name": "track", "description": "Where an order is", "url": "`+service.URL+`", "method": "GET", "approval": "always", "headers": {"X-Key": "verysecret"}, "inputSchema": {"type": "object", "properties": {"order": {"type": "integer", "minimum": 1}}, "required": ["order"]}}]`)
-	b.fill(`.agent-form [name="mcpServers"]`, `[{"name": "away", "url": "`+away.URL+`"}]`)
+	b.fill(`.agent-form [name="mcpServers"]`, `[{"name": "away", "url": "http://127.0.0.1:1"}]`)
 	b.tap(`.agent-form button[type="submit"]`)
 	require.NotContains(t, b.tell(`document.querySelector('dialog .diff ins') !== null && document.querySelector('dialog .diff').textContent.includes('config.temperature')`,
 		`document.querySelector('dialog').textContent`), "verysecret")

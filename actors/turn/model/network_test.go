@@ -428,13 +428,9 @@ func TestCancellation(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
 	for _, w := range wires() {
 		t.Run(w.name, func(t *testing.T) {
-			request := w.request(&httptest.Server{URL: "http://userpart:passpart@" + address})
+			request := w.request(&httptest.Server{URL: "http://userpart:passpart@127.0.0.1:1"})
 			request.Agent.Model.BaseUrl += "?token=querypart"
 			_, _, err := w.ask(t, Config{}, request)
 			failure := requireError(t, err, CodeProviderError)
