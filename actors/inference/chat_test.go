@@ -421,7 +421,7 @@ func TestGuarded(t *testing.T) {
 	for range 10 {
 		_, err := caller.Chat(t.Context(), k.call(hello))
 		failed := asError(t, err)
-		require.Equal(t, 503, failed.Status)
+		require.Equal(t, []any{400, "invalid_request", "model"}, []any{failed.Status, failed.Code, failed.Param})
 		require.Contains(t, failed.Message, "does not go")
 	}
 	require.Empty(t, k.provider.requests())

@@ -58,7 +58,7 @@ var answers = map[provider.Class]answer{
 	provider.Unreachable:      {503, typeServer, "provider_unavailable", "", "", false, false},
 	provider.Cut:              {503, typeServer, "provider_unavailable", "", "", false, false},
 	provider.CircuitOpen:      {503, typeServer, "provider_unavailable", "", textLeftAlone, false, true},
-	provider.ForbiddenAddress: {503, typeServer, "provider_unavailable", "", textElsewhere, false, true},
+	provider.ForbiddenAddress: {400, typeInvalid, "invalid_request", "model", textElsewhere, false, true}, // to call again is of no use
 	provider.Redirected:       {503, typeServer, "provider_unavailable", "", textElsewhere, false, true},
 	provider.NotFound:         {404, typeNotFound, "model_not_found", "model", "", true, true},
 	provider.Invalid:          {400, typeInvalid, "invalid_request", "", "", true, true},

@@ -96,7 +96,7 @@ func TestConsoleTriesModels(t *testing.T) {
 	require.NotContains(t, refused.text, key)
 	require.NotContains(t, refused.text, "verysecret")
 	require.EqualValues(t, 1, asked.Load(), "what is refused is not tried again")
-	require.Equal(t, "provider_unavailable", decode(t, try(owner, "elsewhere").text).text("error", "code"))
+	require.Equal(t, "invalid_request", decode(t, try(owner, "elsewhere").text).text("error", "code"))
 
 	missing := try(owner, "none")
 	require.Equal(t, []any{404, "model_not_found"}, []any{missing.status, decode(t, missing.text).text("code")})
