@@ -66,17 +66,15 @@ func apply(s *allowancepb.State, event *allowancepb.Event) *allowancepb.State {
 			count(s, call, allowancepb.Measure_STORAGE, -call.GetBytes(), now)
 		}
 	case *allowancepb.Event_Renewed:
+		isNamed := among(body.Renewed.GetIds())
 		for _, calls := range [][]*allowancepb.Call{s.GetRunning(), s.GetWaiting()} {
-			prolong(calls, body.Renewed.GetIds(), body.Renewed.GetExpiresAt())
+			prolong(calls, isNamed, body.Renewed.GetExpiresAt())
 		}
 	case *allowancepb.Event_Lapsed:
-		for _, id := range body.Lapsed.GetIds() {
-			lapsed(s, id, now)
-		}
+		lapsed(s, among(body.Lapsed.GetIds()), now)
 	case *allowancepb.Event_Forgotten:
-		for _, id := range body.Forgotten.GetIds() {
-			s.Waiting, s.Running = without(s.GetWaiting(), id), without(s.GetRunning(), id)
-		}
+		isNamed := among(body.Forgotten.GetIds())
+		s.Waiting, s.Running = slices.DeleteFunc(s.GetWaiting(), isNamed), slices.DeleteFunc(s.GetRunning(), isNamed)
 	}
 	if s != nil {
 		s.ExpiresAt = max(s.GetExpiresAt(), lasts(now), remembers(event))
@@ -91,13 +89,18 @@ func without(calls []*allowancepb.Call, id string) []*allowancepb.Call {
 	return calls
 }
 
-func prolong(calls []*allowancepb.Call, ids []string, until int64) {
+// among says of calls whether they are named: there may be thousands of both.
+func among(ids []string) func(*allowancepb.Call) bool {
 	named := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		named[id] = true
 	}
+	return func(call *allowancepb.Call) bool { return named[call.GetId()] }
+}
+
+func prolong(calls []*allowancepb.Call, isNamed func(*allowancepb.Call) bool, until int64) {
 	for i, call := range calls {
-		if named[call.GetId()] && call.GetExpiresAt() < until {
+		if call.GetExpiresAt() < until && isNamed(call) {
 			longer := proto.CloneOf(call)
 			longer.ExpiresAt = until
 			calls[i] = longer
@@ -105,16 +108,17 @@ func prolong(calls []*allowancepb.Call, ids []string, until int64) {
 	}
 }
 
-// lapsed counts what a call needs as its cost.
-func lapsed(s *allowancepb.State, id string, now int64) {
-	at := find(s.GetRunning(), id)
-	if at < 0 {
-		return
+// lapsed counts what calls need as their cost.
+func lapsed(s *allowancepb.State, isNamed func(*allowancepb.Call) bool, now int64) {
+	for i, before := range s.GetRunning() {
+		if !isNamed(before) {
+			continue
+		}
+		call := proto.CloneOf(before)
+		count(s, call, allowancepb.Measure_COST, call.GetNeed()-call.GetBooked(), now)
+		call.Booked, call.Lapsed = call.GetNeed(), true
+		s.Running[i] = call
 	}
-	call := proto.CloneOf(s.GetRunning()[at])
-	count(s, call, allowancepb.Measure_COST, call.GetNeed()-call.GetBooked(), now)
-	call.Booked, call.Lapsed = call.GetNeed(), true
-	s.Running[at] = call
 }
 
 // kept remembers for a while that a call's files are among what there is.
