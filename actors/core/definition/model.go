@@ -113,7 +113,7 @@ func encodeKnown(what string, keys map[string]json.RawMessage, members any) ([]b
 	return encoded, onlyKnown(what, keys, members)
 }
 
-// onlyKnown refuses an object with members that a struct has not: what was misspelt would have no effect. The others it takes from keys.
+// onlyKnown refuses an object with members that a struct has not: what was misspelt would have no effect. Those that it has are taken from keys.
 func onlyKnown(what string, keys map[string]json.RawMessage, members any) *failure.Failure {
 	known := rawjson.NamesOf(reflect.TypeOf(members))
 	maps.DeleteFunc(keys, func(name string, _ json.RawMessage) bool { return known.Is(name) })
