@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
 
 	"parley/actors/deliver"
 	"parley/actors/delivery"
@@ -27,6 +28,8 @@ type DeliveriesConfig struct {
 	// RoomWait is how long an attempt may wait for room before it is put off. With the time that an attempt takes it must
 	// be below the time after which an attempt counts as lost (delivery.Policy.Timeout). Default 20s.
 	RoomWait time.Duration
+	// Elsewhere gives an entity a command at whichever node owns it; nil = there are no other nodes.
+	Elsewhere func(ctx context.Context, id string, command proto.Message) error
 
 	// Logger; nil = silent.
 	Logger *slog.Logger
@@ -36,9 +39,10 @@ type DeliveriesConfig struct {
 
 // Deliveries makes the attempts of all deliveries of this node (package delivery), whatever entity they are part of.
 type Deliveries struct {
-	lanes    *deliver.Lanes
-	roomWait time.Duration
-	log      *slog.Logger
+	lanes     *deliver.Lanes
+	roomWait  time.Duration
+	elsewhere func(ctx context.Context, id string, command proto.Message) error
+	log       *slog.Logger
 
 	mu struct {
 		sync.Mutex
@@ -55,7 +59,7 @@ func NewDeliveries(config DeliveriesConfig) (*Deliveries, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Deliveries{lanes: lanes, roomWait: cmp.Or(config.RoomWait, defaultRoomWait), log: config.Logger}
+	d := &Deliveries{lanes: lanes, roomWait: cmp.Or(config.RoomWait, defaultRoomWait), elsewhere: config.Elsewhere, log: config.Logger}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -154,11 +158,15 @@ func (c *callbacks) send(ctx context.Context, owner Entity, one delivery.Attempt
 	c.report(ctx, owner, one, report, label)
 }
 
-// report tells the owner what came of an attempt.
+// report tells the owner what came of an attempt, also one that took the shard over meanwhile: it would make the attempt again.
 func (c *callbacks) report(ctx context.Context, owner Entity, one delivery.Attempt, report *deliverypb.Report, label string) {
 	c.outcomes.WithLabelValues(label).Inc()
 	report.Id, report.Attempt = one.Delivery.GetId(), one.Delivery.GetAttempt()
-	_, err := owner.Ask(ctx, one.Report(report))
+	command := one.Report(report)
+	_, err := owner.Ask(ctx, command)
+	if _, moved := errors.AsType[*NotOwnerError](err); moved && c.elsewhere != nil {
+		err = c.elsewhere(ctx, owner.ID, command)
+	}
 	if err != nil && ctx.Err() == nil {
 		c.log.Warn("what came of a callback is not stored", slog.String("entity", owner.ID), slog.Any("err", err))
 	}

@@ -14,7 +14,8 @@
 // of doubt again with the same id, and Policy.Attempts times at most. A report of an attempt that counts as lost is ignored.
 //
 // Whoever owns the shard next does not wait for that time: it activates what is due until then (kit.Due.Ahead), and an owner whose
-// rules find an attempt under way puts it off like one that failed (Lost). An owner with an attempt under way is busy, so that it is not
+// rules find an attempt under way puts it off like one that failed (Lost). Where a shard moved from a live node, that tells the new owner what
+// came of its attempts, before it would make them again. An owner with an attempt under way is busy, so that it is not
 // read from storage while that is made here.
 //
 // An entity for each delivery, filled from an outbox of the owner, would cost two or three appends more and steps between which

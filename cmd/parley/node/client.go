@@ -24,6 +24,12 @@ func (c *client) Ask(ctx context.Context, id string, command proto.Message) (pro
 	return reply, err
 }
 
+// tell is Ask for whom the reply does not matter.
+func (c *client) tell(ctx context.Context, id string, command proto.Message) error {
+	_, err := c.Ask(ctx, id, command)
+	return err
+}
+
 // Read routes a query to the owner of its entity, or a list to the owners of all shards.
 func (c *client) Read(ctx context.Context, query proto.Message) (proto.Message, error) {
 	return c.node.route().Read(ctx, c.node.answerer(), query)

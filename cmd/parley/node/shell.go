@@ -115,7 +115,7 @@ func (n *Node) newKinds(streams *actors.LiveStreams) ([]actors.Kind, error) {
 	}
 	n.later(listener.Stop)
 	conversations := actors.Conversations(conversation.New(limits), runner, streams, listener)
-	deliveries, err := actors.NewDeliveries(actors.DeliveriesConfig{Logger: n.log, Registerer: n.metrics})
+	deliveries, err := actors.NewDeliveries(actors.DeliveriesConfig{Logger: n.log, Registerer: n.metrics, Elsewhere: (&client{n}).tell})
 	if err != nil {
 		return nil, err
 	}
